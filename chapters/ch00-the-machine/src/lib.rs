@@ -1,0 +1,1 @@
+//! What is in this machine, and will my program load on it?

@@ -1,0 +1,2 @@
+//! The chapter in a terminal.
+fn main() {}

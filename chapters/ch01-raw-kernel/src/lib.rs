@@ -1,0 +1,1 @@
+//! What are the four steps of every CUDA program?

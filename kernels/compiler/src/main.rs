@@ -1,0 +1,2 @@
+//! `cargo kernels`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Runs a CUDA program on the emulated GPU.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `cargo profile`.
+fn main() {}
