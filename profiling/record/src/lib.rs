@@ -27,7 +27,26 @@ pub struct Record {
     pub cells: Vec<Cell>,
     /// What Nsight Systems and Nsight Compute saw, if they were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<serde_json::Value>,
+    pub profile: Option<Profile>,
+}
+
+/// What Nsight Systems and Nsight Compute saw of a chapter, as cells like any other: pages refer to them the same way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The tools and their versions, by name.
+    pub tools: BTreeMap<String, String>,
+    /// The commands that were run, without paths.
+    pub commands: Vec<String>,
+    /// When, UTC, such as `2026-12-03T10:11:12Z`.
+    pub date: String,
+    /// The commit that was built; empty outside a git checkout.
+    pub commit: String,
+    /// Whether tracked files differed from that commit.
+    pub dirty: bool,
+    /// What the results depend on, as for the run itself.
+    pub inputs: Vec<Input>,
+    /// `timeline`, `kernels` and the like. Their ids differ from the chapter's own.
+    pub cells: Vec<Cell>,
 }
 
 /// How far a run came.
@@ -158,6 +177,8 @@ pub enum Output {
     Table(Table),
     /// How series of this cell are drawn.
     Figure(Figure),
+    /// Who did what when: lanes of spans.
+    Timeline(Timeline),
 }
 
 /// Whether another run must give the same, or may differ.
@@ -192,6 +213,9 @@ pub struct Value {
     /// The number and its spread.
     #[serde(flatten)]
     pub point: Point,
+    /// How it was got where that needs saying: `derived (formula)`, `not collected (reason)`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// A number, possibly with the spread of its samples.
@@ -328,4 +352,35 @@ pub struct Limit {
     pub value: String,
     /// What the line is and how it was got.
     pub label: String,
+}
+
+/// Who did what when, from a profiler: one lane a stream, an NVTX depth or the host's API calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The question or the finding, as a title.
+    pub title: String,
+    /// One sentence for who cannot see it.
+    pub alt: String,
+    /// The lanes, top to bottom.
+    pub lanes: Vec<Lane>,
+}
+
+/// A lane of a timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Such as `NVTX ch01`, `CUDA API`, `stream 7`.
+    pub name: String,
+    /// What happened, by start.
+    pub spans: Vec<Span>,
+}
+
+/// Something that took a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// The range's, kernel's, copy's or call's name.
+    pub name: String,
+    /// Microseconds from the timeline's start.
+    pub start_us: f64,
+    /// Microseconds from the timeline's start.
+    pub end_us: f64,
 }
