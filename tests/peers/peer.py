@@ -1,0 +1,86 @@
+"""What the Python peers of a chapter share: the problem, the clock and the line they print.
+
+Each peer is a program of its own (`python3 tests/peers/ch01_cupy.py`) that does a chapter's operation with its library,
+checks the result, and prints one JSON object. A chapter's cell `peers` runs those whose library is installed.
+"""
+
+import json
+import statistics
+import sys
+import time
+
+import numpy as np
+
+N = 1 << 28  # floats in each vector when only the kernel is timed
+N_END_TO_END = 1 << 26  # floats when the copies are timed too
+REPEATS = 25
+
+
+def inputs(n):
+    """Two float32 vectors of n numbers that are neither zero nor all alike."""
+    rng = np.random.default_rng(1)
+    block = rng.random(1 << 20, dtype=np.float32)
+    return np.resize(block, n), np.resize(block[::-1], n)
+
+
+def check(a, b, c):
+    """Stops unless c is the float32 sum of a and b, bit for bit, at both ends and in the middle."""
+    n = len(a)
+    for part in (slice(0, 4096), slice(n // 2, n // 2 + 4096), slice(max(0, n - 4096), n)):
+        if not np.array_equal(c[part], a[part] + b[part]):
+            sys.exit(f"wrong sum in {part}")
+
+
+def median_seconds(work, repeats=REPEATS):
+    """Median of the wall-clock seconds of `work()`, which must wait for the device itself."""
+    samples = []
+    for repeat in range(repeats + 3):
+        begin = time.perf_counter()
+        work()
+        if repeat >= 3:
+            samples.append(time.perf_counter() - begin)
+    return statistics.median(samples)
+
+
+def median_event_seconds(record, elapsed_ms, work, repeats=REPEATS, batch=10):
+    """Median seconds of one `work()` between two device events, `batch` calls a sample.
+
+    `record()` returns an event recorded now, `elapsed_ms(begin, end)` waits for `end` and returns milliseconds.
+    """
+    for _ in range(3):
+        work()
+    samples = []
+    for _ in range(repeats):
+        begin = record()
+        for _ in range(batch):
+            work()
+        samples.append(elapsed_ms(begin, record()) / 1e3 / batch)
+    return statistics.median(samples)
+
+
+def launch_seconds(work, synchronize, repeats=REPEATS, batch=200):
+    """Median host seconds that one call of `work()` takes to enqueue, the device idle at first."""
+    samples = []
+    for _ in range(repeats):
+        synchronize()
+        begin = time.perf_counter()
+        for _ in range(batch):
+            work()
+        samples.append((time.perf_counter() - begin) / batch)
+    synchronize()
+    return statistics.median(samples)
+
+
+def report(peer, version, kernel_seconds, launch, end_to_end):
+    """Prints the line that the chapter reads: GB/s of the kernel, µs a launch, ms with both copies."""
+    print(
+        json.dumps(
+            {
+                "peer": peer,
+                "version": version,
+                "gbps": 12 * N / kernel_seconds / 1e9,
+                "launch_us": launch * 1e6,
+                "end_to_end_ms": end_to_end * 1e3,
+            }
+        )
+    )
