@@ -1,0 +1,1 @@
+//! `cargo book check`: everything that a page promises, judged without a GPU.

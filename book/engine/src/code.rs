@@ -1,0 +1,1 @@
+//! Named anchors of real, compiled source.

@@ -1,0 +1,1 @@
+//! Two kernel steps, as a diff.

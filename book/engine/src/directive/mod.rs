@@ -1,0 +1,1 @@
+//! The directives of a page: `{{#lab NAME ARGUMENTS}}`, found outside code and expanded to HTML.

@@ -1,0 +1,1 @@
+//! `cargo book exercise`: one hole in a kernel, compiled and checked.

@@ -1,0 +1,71 @@
+//! The blocks of a page that are drawn from records: what came out, from where, and the reader's own beside it.
+
+use record::{Output, Record};
+
+use crate::records::State;
+
+/// Everything that an output block shows.
+pub struct OutputInput<'a> {
+    /// The block's HTML id, unique on the page.
+    pub id: String,
+    /// `chapter.cell`, as the page wrote it.
+    pub reference: String,
+    /// The chapter's crate name.
+    pub chapter: &'a str,
+    /// The cell's title.
+    pub title: &'a str,
+    /// The recorded side: one source, or two when exact outputs come from the emulated GPU's record and measured ones from a
+    /// GPU's. Each output stands in one of them.
+    pub recorded: Vec<Shown<'a>>,
+    /// The reader's own run of this cell, if there is one.
+    pub own: Option<Shown<'a>>,
+}
+
+/// Outputs of one record.
+pub struct Shown<'a> {
+    /// `h200`, `emulated`, `local`.
+    pub slug: &'a str,
+    /// Where they came from; `None` when the record is missing or cannot be read.
+    pub record: Option<&'a Record>,
+    /// The outputs, in their order. Empty while the cell has not run.
+    pub outputs: Vec<&'a Output>,
+    /// How far they can be trusted.
+    pub state: State,
+}
+
+/// What the head of a chapter's page shows.
+pub struct StateInput<'a> {
+    /// The chapter's crate name.
+    pub chapter: &'a str,
+    /// `ch01`.
+    pub short: &'a str,
+    /// Whether it runs only when asked for by name.
+    pub heavy: bool,
+    /// The committed records of this chapter (without outputs), GPU first.
+    pub recorded: Vec<Shown<'a>>,
+    /// The reader's own (without outputs).
+    pub own: Option<Shown<'a>>,
+}
+
+/// The block of a cell: recorded output, the reader's own beside it, states as words, provenance and raw data folded. One HTML
+/// block without a blank line in it.
+pub fn output_block(input: &OutputInput<'_>) -> String {
+    let _ = input;
+    String::new()
+}
+
+/// The head of a chapter's page: the command that runs it, the time it took, whose records are shown, a Run button that the
+/// server's script brings to life (`<button data-run="ch01-raw-kernel" hidden>`).
+pub fn state_block(input: &StateInput<'_>) -> String {
+    let _ = input;
+    String::new()
+}
+
+/// Text for an element's content or a quoted attribute.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}

@@ -1,0 +1,1 @@
+//! The mdBook preprocessor `lab`.

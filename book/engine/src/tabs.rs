@@ -1,0 +1,1 @@
+//! The same step in several languages, side by side.
