@@ -1,1 +1,38 @@
-//! Lab.
+//! The bench that every chapter stands on: it puts a CUDA driver in place (the GPU's, or the emulated one), runs the
+//! chapter's cells, times them, shows them in the terminal and records them for the book.
+//!
+//! A chapter is a list of cells, like a notebook:
+//!
+//! ```no_run
+//! # mod ch01_raw_kernel {
+//! const CELLS: &[lab::CellSpec] = &[lab::cell("four-steps", "Add two vectors by the driver API", four_steps)];
+//!
+//! fn four_steps(cell: &mut lab::Cell) -> anyhow::Result<()> {
+//!     cell.value("elements", 1000.0, "");
+//!     Ok(())
+//! }
+//! # }
+//! ```
+//!
+//! and its program is one line, `lab::main(lab::chapter!(), ch01_raw_kernel::CELLS)`.
+
+mod cell;
+mod chapter;
+mod counts;
+mod device;
+mod range;
+pub mod timing;
+
+pub use record::{Axis, Entry, Figure, Point, Series, Table};
+
+pub use cell::Cell;
+pub use chapter::{CellSpec, Chapter, cell, main};
+pub use counts::Counts;
+pub use device::{DeviceChoice, open_device, prepare_device};
+pub use range::{Range, range};
+
+/// A table's row of unlike things: `lab::row!["copy", bytes, seconds]`.
+#[macro_export]
+macro_rules! row {
+    ($($entry:expr),* $(,)?) => { [$($crate::Entry::from($entry)),*] };
+}

@@ -3,6 +3,8 @@
 //! `lab` writes records, `profile` adds what Nsight saw, and the book is drawn from them. The file is data and no picture,
 //! so that a new recording is a small diff. `book/src/contributing/records.md` describes every field for readers.
 
+mod outputs;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
