@@ -1,1 +1,9 @@
-//! An emulated CUDA GPU.
+//! An emulated CUDA GPU, behind the CUDA driver's own C interface.
+//!
+//! The library of this crate is a `libcuda.so.1`: whatever speaks the driver's interface runs on it, unchanged. A call
+//! enters at `driver`, a module's PTX goes through `ptx` and `module`, and a launch through `grid`, `block`
+//! and `warp`, down to `memory`.
+
+mod driver;
+pub mod model;
+pub mod settings;

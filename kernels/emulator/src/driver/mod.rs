@@ -1,0 +1,1 @@
+//! The CUDA driver's C interface over the emulated GPU.
