@@ -1,5 +1,7 @@
 //! The blocks of a page that are drawn from records: what came out, from where, and the reader's own beside it.
 
+use std::borrow::Cow;
+
 use record::{Output, Record};
 
 use crate::records::State;
@@ -27,8 +29,9 @@ pub struct Shown<'a> {
     pub slug: &'a str,
     /// Where they came from; `None` when the record is missing or cannot be read.
     pub record: Option<&'a Record>,
-    /// The outputs, in their order. Empty while the cell has not run.
-    pub outputs: Vec<&'a Output>,
+    /// The outputs, in their order; figures and timelines included, which `plot` draws. Empty while the cell has not run. Owned
+    /// where exact columns of a GPU's table were filled in from the emulated GPU's record.
+    pub outputs: Vec<Cow<'a, Output>>,
     /// How far they can be trusted.
     pub state: State,
 }
