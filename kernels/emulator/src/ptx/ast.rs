@@ -96,7 +96,7 @@ pub struct Variable {
     pub space: Space,
     /// `.align`, in bytes.
     pub align: Option<u32>,
-    /// 2 or 4 for `.v2`, `.v4`.
+    /// 2, 4 or 8 for `.v2`, `.v4`, `.v8`.
     pub vector: Option<u32>,
     /// The type.
     pub ty: TypeName,
@@ -110,7 +110,7 @@ pub struct Variable {
     pub dimensions: Vec<Option<u64>>,
     /// The initializer.
     pub init: Option<Init>,
-    /// `.attribute(.managed)`, `.attribute(.unified(…))`, as written.
+    /// `.attribute(.managed, .unified(0, 1))` as it was written, without the dots: `managed`, `unified(0, 1)`.
     pub attributes: Vec<String>,
     /// The line of the PTX, from 1.
     pub line: u32,
@@ -121,7 +121,7 @@ pub struct Variable {
 pub struct Ptr {
     /// The space that it points to; generic when absent.
     pub space: Option<Space>,
-    /// The alignment that it promises.
+    /// The alignment that it promises; 4 when none is written.
     pub align: u32,
 }
 
@@ -149,8 +149,15 @@ pub enum InitValue {
         offset: i64,
         /// `generic(…)` was written.
         generic: bool,
-        /// `0xFF00(symbol)`: only these bits of the address.
+        /// `0xFF00(symbol)`: only these bits of the address, shifted down to the lowest of them.
         mask: Option<u64>,
+    },
+    /// `addr_mode_0 = wrap`, a field of a `.texref`, `.samplerref` or `.surfref`.
+    Field {
+        /// The field.
+        name: String,
+        /// Its value: a word or a number.
+        value: String,
     },
 }
 
@@ -178,6 +185,10 @@ pub struct Function {
     pub params: Vec<Variable>,
     /// `.maxntid 256, 1, 1`, `.reqntid`, `.minnctapersm`, `.noreturn`, `.explicitcluster` …, without the dot.
     pub directives: Vec<(String, Vec<i64>)>,
+    /// `.attribute(…)` of a `.func`, as a variable's.
+    pub attributes: Vec<String>,
+    /// `.pragma "…";` between the parameters and the body.
+    pub pragmas: Vec<String>,
     /// The body; a declaration has none.
     pub body: Option<Vec<Statement>>,
     /// The line of the PTX, from 1.
@@ -221,6 +232,8 @@ pub enum Statement {
         returns: Vec<Variable>,
         /// Parameters.
         params: Vec<Variable>,
+        /// `.noreturn`, `.abi_preserve 4` …, as a function's.
+        directives: Vec<(String, Vec<i64>)>,
     },
 }
 
@@ -268,7 +281,7 @@ pub enum Operand {
     Name(String),
     /// `!p`
     Not(String),
-    /// `-x` of a register, where an instruction allows it.
+    /// `-x` of a register, where an instruction allows it; `-x.h1` keeps the selector in the name.
     Negated(String),
     /// An integer constant expression, evaluated; unsigned ones above `i64::MAX` keep their value.
     Integer(i128),
@@ -280,6 +293,8 @@ pub enum Operand {
     Vector(Vec<Operand>),
     /// `a.x` of a vector register.
     Element(String, char),
+    /// `a.h1`, `a.b3210`: the bytes or halves that a video instruction takes from a register.
+    Selector(String, String),
     /// `a[3]` of a register or parameter array.
     Index(String, i64),
     /// `p|q`, two destinations.

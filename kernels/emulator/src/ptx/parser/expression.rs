@@ -1,0 +1,381 @@
+//! Constant expressions: C's operators over 64-bit integers and doubles, evaluated as they are read.
+
+use super::super::Error;
+use super::super::ast::Float;
+use super::super::lexer::{Kind, Token};
+use super::Parser;
+
+/// The value of a constant expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Constant {
+    /// `.s64`, the type of integers unless they need more or say `U`.
+    Signed(i64),
+    /// `.u64`
+    Unsigned(u64),
+    /// `0f…`, which takes part in no arithmetic.
+    Single(u32),
+    /// `.f64`
+    Double(f64),
+}
+
+impl Constant {
+    fn is_true(self) -> bool {
+        self.bits() != Some(0)
+    }
+
+    /// The value as an integer's 64 bits.
+    fn bits(self) -> Option<u64> {
+        match self {
+            Constant::Signed(value) => Some(value as u64),
+            Constant::Unsigned(value) => Some(value),
+            Constant::Single(_) | Constant::Double(_) => None,
+        }
+    }
+
+    fn float(self) -> Option<Float> {
+        match self {
+            Constant::Single(bits) => Some(Float::F32(bits)),
+            Constant::Double(value) => Some(Float::F64(value.to_bits())),
+            Constant::Signed(_) | Constant::Unsigned(_) => None,
+        }
+    }
+
+    /// An integer with its sign or lack of one, or else a float.
+    pub(super) fn integer_or_float(self) -> Result<i128, Float> {
+        match (self, self.float()) {
+            (_, Some(float)) => Err(float),
+            (Constant::Unsigned(value), None) => Ok(value.into()),
+            (_, None) => Ok(self.bits().unwrap_or_default() as i64 as i128),
+        }
+    }
+}
+
+/// The value of `WARP_SZ`, the one named constant of PTX.
+const WARP_SZ: i64 = 32;
+
+/// How tightly the loosest and the tightest binary operator hold their operands; see [`binding`].
+const LOOSEST: u32 = 1;
+const MULTIPLICATIVE: u32 = 10;
+
+impl<'a> Parser<'a> {
+    /// Whether a constant expression starts here. A parenthesis may also start a list.
+    pub(super) fn at_constant(&self) -> bool {
+        let token = self.peek();
+        match token.kind {
+            Kind::Integer | Kind::Float => true,
+            Kind::Word => token.text == "WARP_SZ",
+            Kind::Mark => matches!(token.text, "-" | "+" | "!" | "~" | "("),
+            _ => false,
+        }
+    }
+
+    /// A constant expression.
+    pub(super) fn constant(&mut self) -> Result<Constant, Error> {
+        let condition = self.binary(LOOSEST)?;
+        let question = self.peek();
+        if !self.eat("?") {
+            return Ok(condition);
+        }
+        if condition.bits().is_none() {
+            return Err(self.error(question, "expected an integer in front of `?`, found a float".to_owned()));
+        }
+        let then = self.nested(Self::constant)?;
+        let colon = self.peek();
+        self.expect(":")?;
+        let otherwise = self.nested(Self::constant)?;
+        let (then, otherwise) = self.converted(colon, then, otherwise)?;
+        Ok(if condition.is_true() { then } else { otherwise })
+    }
+
+    /// A constant expression with an integer's value, as its 64 bits.
+    pub(super) fn integer(&mut self, what: &str) -> Result<u64, Error> {
+        let token = self.peek();
+        if !self.at_constant() {
+            return Err(self.expected(what));
+        }
+        let constant = self.constant()?;
+        constant.bits().ok_or_else(|| self.error(token, format!("expected {what}, found a float")))
+    }
+
+    /// A single number of at most 32 bits, as directives take them.
+    pub(super) fn number(&mut self, what: &str) -> Result<u32, Error> {
+        let token = self.peek();
+        let value = self.literal(what)?;
+        u32::try_from(value)
+            .map_err(|_| self.error(token, format!("expected {what} below 2^32, found `{}`", token.text)))
+    }
+
+    /// A single number.
+    pub(super) fn literal(&mut self, what: &str) -> Result<u64, Error> {
+        if self.peek().kind != Kind::Integer {
+            return Err(self.expected(what));
+        }
+        Ok(self.primary()?.bits().unwrap_or_default())
+    }
+
+    /// `+4`, `-8`, `+4-8` behind a name; 0 when there is none.
+    pub(super) fn offset(&mut self) -> Result<i64, Error> {
+        let mut offset = 0i64;
+        loop {
+            let sign = self.peek();
+            if !self.eat("+") && !self.eat("-") {
+                return Ok(offset);
+            }
+            if !self.at_constant() {
+                return Err(self.expected("a constant offset"));
+            }
+            let Some(bits) = self.binary(MULTIPLICATIVE)?.bits() else {
+                return Err(self.error(sign, "expected an integer as the offset, found a float".to_owned()));
+            };
+            let term = bits as i64;
+            offset = if sign.text == "-" { offset.wrapping_sub(term) } else { offset.wrapping_add(term) };
+        }
+    }
+
+    /// Operators that hold their operands at least as tightly as `loosest`, by precedence climbing.
+    fn binary(&mut self, loosest: u32) -> Result<Constant, Error> {
+        let mut left = self.unary()?;
+        loop {
+            let operator = self.peek();
+            let Some(strength) = binding(operator).filter(|strength| *strength >= loosest) else {
+                return Ok(left);
+            };
+            self.advance();
+            let right = self.binary(strength + 1)?;
+            left = self.evaluate(operator, left, right)?;
+        }
+    }
+
+    fn unary(&mut self) -> Result<Constant, Error> {
+        let operator = self.peek();
+        if operator.kind != Kind::Mark || !matches!(operator.text, "-" | "+" | "!" | "~") {
+            return self.primary();
+        }
+        self.advance();
+        let value = self.nested(Self::unary)?;
+        Ok(match (operator.text, value) {
+            ("+", value) => value,
+            ("-", Constant::Signed(value)) => Constant::Signed(value.wrapping_neg()),
+            ("-", Constant::Unsigned(value)) => Constant::Unsigned(value.wrapping_neg()),
+            ("-", Constant::Single(bits)) => Constant::Single(bits ^ 1 << 31),
+            ("-", Constant::Double(value)) => Constant::Double(-value),
+            (text, value) => match (text, value.bits()) {
+                ("!", Some(bits)) => Constant::Signed((bits == 0) as i64),
+                ("~", Some(bits)) => Constant::Unsigned(!bits),
+                _ => {
+                    return Err(
+                        self.error(operator, format!("expected an integer behind `{text}`, found a float"))
+                    );
+                }
+            },
+        })
+    }
+
+    fn primary(&mut self) -> Result<Constant, Error> {
+        let token = self.peek();
+        match token.kind {
+            Kind::Integer => {
+                self.advance();
+                integer_literal(token.text)
+                    .ok_or_else(|| self.wrong_number(token, "an integer of at most 64 bits"))
+            }
+            Kind::Float => {
+                self.advance();
+                float_literal(token.text)
+                    .ok_or_else(|| self.wrong_number(token, "a float such as `1.5` or `0f3FC00000`"))
+            }
+            Kind::Word if token.text == "WARP_SZ" => {
+                self.advance();
+                Ok(Constant::Signed(WARP_SZ))
+            }
+            Kind::Mark if token.text == "(" => {
+                self.advance();
+                if self.peek().kind == Kind::Dotted { self.cast() } else { self.parenthesized() }
+            }
+            _ => Err(self.expected("a constant")),
+        }
+    }
+
+    /// What follows the opening parenthesis of `(1 + 2)`.
+    fn parenthesized(&mut self) -> Result<Constant, Error> {
+        let value = self.nested(Self::constant)?;
+        self.expect(")")?;
+        Ok(value)
+    }
+
+    /// What follows the opening parenthesis of `(.s64) 1`.
+    fn cast(&mut self) -> Result<Constant, Error> {
+        let signed = self.at_dotted(".s64");
+        if !signed && !self.at_dotted(".u64") {
+            return Err(self.expected("`.s64` or `.u64`"));
+        }
+        self.advance();
+        self.expect(")")?;
+        let operand = self.peek();
+        match self.nested(Self::unary)?.bits() {
+            Some(bits) if signed => Ok(Constant::Signed(bits as i64)),
+            Some(bits) => Ok(Constant::Unsigned(bits)),
+            None => Err(self.error(operand, "expected an integer behind the cast, found a float".to_owned())),
+        }
+    }
+
+    fn evaluate(&self, operator: Token<'a>, left: Constant, right: Constant) -> Result<Constant, Error> {
+        // These take each operand as it comes.
+        let bits = left.bits().zip(right.bits());
+        match (operator.text, bits) {
+            ("&&", Some((l, r))) => return Ok(Constant::Signed((l != 0 && r != 0) as i64)),
+            ("||", Some((l, r))) => return Ok(Constant::Signed((l != 0 || r != 0) as i64)),
+            ("%", Some((_, 0))) => {
+                return Err(self.error(operator, "the remainder by zero has no value".to_owned()));
+            }
+            ("%", Some((l, r))) => return Ok(Constant::Signed((l % r) as i64)),
+            ("<<" | ">>", Some((_, distance))) => return Ok(shift(operator.text, left, distance)),
+            _ => {}
+        }
+        match (self.converted(operator, left, right)?, operator.text) {
+            (
+                (Constant::Signed(_), Constant::Signed(0)) | (Constant::Unsigned(_), Constant::Unsigned(0)),
+                "/",
+            ) => Err(self.error(operator, "the quotient by zero has no value".to_owned())),
+            ((Constant::Signed(l), Constant::Signed(r)), text) => Ok(signed(text, l, r)),
+            ((Constant::Unsigned(l), Constant::Unsigned(r)), text) => Ok(unsigned(text, l, r)),
+            ((Constant::Double(l), Constant::Double(r)), text) => double(text, l, r).ok_or_else(|| {
+                self.error(operator, format!("expected integers on both sides of `{text}`, found floats"))
+            }),
+            _ => Err(self.error(operator, format!("`{}` takes no `0f` constants", operator.text))),
+        }
+    }
+
+    /// Both values unsigned if one of them is. Integers and floats do not mix.
+    fn converted(
+        &self,
+        at: Token<'a>,
+        left: Constant,
+        right: Constant,
+    ) -> Result<(Constant, Constant), Error> {
+        match (left, right) {
+            (Constant::Signed(l), Constant::Unsigned(_)) => Ok((Constant::Unsigned(l as u64), right)),
+            (Constant::Unsigned(_), Constant::Signed(r)) => Ok((left, Constant::Unsigned(r as u64))),
+            _ if left.bits().is_some() == right.bits().is_some() => Ok((left, right)),
+            _ => Err(self.error(at, format!("`{}` stands between an integer and a float", at.text))),
+        }
+    }
+
+    fn wrong_number(&self, token: Token<'a>, what: &str) -> Error {
+        self.error(token, format!("expected {what}, found `{}`", super::shortened(token.text)))
+    }
+}
+
+/// How tightly a binary operator holds its operands, as in C.
+fn binding(token: Token<'_>) -> Option<u32> {
+    if token.kind != Kind::Mark {
+        return None;
+    }
+    Some(match token.text {
+        "||" => LOOSEST,
+        "&&" => 2,
+        "|" => 3,
+        "^" => 4,
+        "&" => 5,
+        "==" | "!=" => 6,
+        "<" | "<=" | ">" | ">=" => 7,
+        "<<" | ">>" => 8,
+        "+" | "-" => 9,
+        "*" | "/" | "%" => MULTIPLICATIVE,
+        _ => return None,
+    })
+}
+
+/// A shift keeps the type of what is shifted. A distance of 64 or more shifts everything out.
+fn shift(operator: &str, left: Constant, distance: u64) -> Constant {
+    match (operator, left, u32::try_from(distance).unwrap_or(u32::MAX)) {
+        ("<<", Constant::Signed(value), by) => Constant::Signed(value.checked_shl(by).unwrap_or(0)),
+        (_, Constant::Signed(value), by) => Constant::Signed(value >> by.min(63)),
+        ("<<", Constant::Unsigned(value), by) => Constant::Unsigned(value.checked_shl(by).unwrap_or(0)),
+        (_, Constant::Unsigned(value), by) => Constant::Unsigned(value.checked_shr(by).unwrap_or(0)),
+        (_, float, _) => float,
+    }
+}
+
+fn signed(operator: &str, left: i64, right: i64) -> Constant {
+    Constant::Signed(match operator {
+        "*" => left.wrapping_mul(right),
+        "/" => left.wrapping_div(right),
+        "+" => left.wrapping_add(right),
+        "-" => left.wrapping_sub(right),
+        "&" => left & right,
+        "^" => left ^ right,
+        "|" => left | right,
+        _ => return compared(operator, &left, &right),
+    })
+}
+
+fn unsigned(operator: &str, left: u64, right: u64) -> Constant {
+    Constant::Unsigned(match operator {
+        "*" => left.wrapping_mul(right),
+        "/" => left / right,
+        "+" => left.wrapping_add(right),
+        "-" => left.wrapping_sub(right),
+        "&" => left & right,
+        "^" => left ^ right,
+        "|" => left | right,
+        _ => return compared(operator, &left, &right),
+    })
+}
+
+/// Doubles have no bit operations.
+fn double(operator: &str, left: f64, right: f64) -> Option<Constant> {
+    Some(Constant::Double(match operator {
+        "*" => left * right,
+        "/" => left / right,
+        "+" => left + right,
+        "-" => left - right,
+        "<" | "<=" | ">" | ">=" | "==" | "!=" => return Some(compared(operator, &left, &right)),
+        _ => return None,
+    }))
+}
+
+fn compared<T: PartialOrd>(operator: &str, left: &T, right: &T) -> Constant {
+    Constant::Signed(match operator {
+        "<" => left < right,
+        "<=" => left <= right,
+        ">" => left > right,
+        ">=" => left >= right,
+        "==" => left == right,
+        _ => left != right,
+    } as i64)
+}
+
+/// An integer is signed unless it needs the 64th bit or ends in `U`.
+fn integer_literal(text: &str) -> Option<Constant> {
+    let digits = text.strip_suffix('U').unwrap_or(text);
+    let value = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => digits_to_value(&digits[2..], 16),
+        [b'0', b'b' | b'B', ..] => digits_to_value(&digits[2..], 2),
+        [b'0', _, ..] => digits_to_value(&digits[1..], 8),
+        _ => digits_to_value(digits, 10),
+    }?;
+    let signed = if digits.len() == text.len() { i64::try_from(value).ok() } else { None };
+    Some(signed.map_or(Constant::Unsigned(value), Constant::Signed))
+}
+
+fn digits_to_value(digits: &str, radix: u32) -> Option<u64> {
+    // `from_str_radix` would take a sign too, but no sign is part of a number's token.
+    u64::from_str_radix(digits, radix).ok()
+}
+
+fn float_literal(text: &str) -> Option<Constant> {
+    match text.as_bytes() {
+        [b'0', b'f' | b'F', digits @ ..] if digits.len() == 8 => {
+            u32::from_str_radix(&text[2..], 16).ok().map(Constant::Single)
+        }
+        [b'0', b'd' | b'D', digits @ ..] if digits.len() == 16 => {
+            u64::from_str_radix(&text[2..], 16).ok().map(|bits| Constant::Double(f64::from_bits(bits)))
+        }
+        // Rust reads more than numbers as floats: `inf`, `nan`.
+        _ if text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte)) => {
+            text.parse().ok().map(Constant::Double)
+        }
+        _ => None,
+    }
+}

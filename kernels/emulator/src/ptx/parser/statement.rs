@@ -1,0 +1,144 @@
+//! Statements of a function's body.
+
+use super::super::Error;
+use super::super::ast::{Instruction, Loc, Predicate, Statement};
+use super::super::lexer::{Kind, Token};
+use super::{Parser, variable};
+
+impl<'a> Parser<'a> {
+    /// `{ … }`
+    pub(super) fn body(&mut self) -> Result<Vec<Statement>, Error> {
+        let opening = self.peek();
+        self.expect("{")?;
+        let mut statements = Vec::new();
+        while !self.eat("}") {
+            self.statement(opening, &mut statements)?;
+        }
+        Ok(statements)
+    }
+
+    fn statement(&mut self, opening: Token<'a>, statements: &mut Vec<Statement>) -> Result<(), Error> {
+        let token = self.peek();
+        match (token.kind, token.text) {
+            (Kind::Mark, "{") => statements.push(Statement::Block(self.nested(Self::body)?)),
+            (Kind::Mark, ";") => self.position += 1,
+            (Kind::Mark, "@") => statements.push(Statement::Instruction(self.instruction()?)),
+            (Kind::Word, _) if self.peek_at(1).text == ":" => statements.push(self.labelled()?),
+            (Kind::Word, _) => statements.push(Statement::Instruction(self.instruction()?)),
+            (Kind::Dotted, ".loc") => statements.push(Statement::Loc(self.loc()?)),
+            (Kind::Dotted, ".pragma") => statements.extend(self.pragma()?.into_iter().map(Statement::Pragma)),
+            (Kind::Dotted, ".section") => {
+                self.section()?;
+            }
+            (Kind::Dotted, text) if variable::space(text).is_some() => {
+                statements.extend(self.variables(Default::default())?.into_iter().map(Statement::Variable));
+            }
+            (Kind::End, _) => {
+                let what = format!("`}}` for the `{{` of line {}", opening.line);
+                return Err(self.expected(&what));
+            }
+            _ => return Err(self.expected("an instruction, a declaration or `}`")),
+        }
+        Ok(())
+    }
+
+    /// `name:`, and the table or prototype that it may name.
+    fn labelled(&mut self) -> Result<Statement, Error> {
+        let name = self.name("a label")?;
+        self.expect(":")?;
+        if self.eat_dotted(".branchtargets") {
+            let targets = self.targets("a label")?;
+            return Ok(Statement::BranchTargets { name, targets });
+        }
+        if self.eat_dotted(".calltargets") {
+            let targets = self.targets("a function")?;
+            return Ok(Statement::CallTargets { name, targets });
+        }
+        if self.eat_dotted(".callprototype") {
+            let returns = self.optional_params()?;
+            let placeholder = self.peek();
+            if placeholder.text != "_" {
+                return Err(self.expected("`_`, which stands for the function's name"));
+            }
+            self.advance();
+            let params = self.optional_params()?;
+            let header = self.header()?;
+            self.expect(";")?;
+            return Ok(Statement::CallPrototype { name, returns, params, directives: header.directives });
+        }
+        Ok(Statement::Label(name))
+    }
+
+    /// `a, b, c;` The names of `n<3>` are written out: `n0, n1, n2`.
+    fn targets(&mut self, what: &str) -> Result<Vec<String>, Error> {
+        let mut targets = Vec::new();
+        loop {
+            let name = self.name(what)?;
+            match self.range()? {
+                Some(count) => targets.extend((0..count).map(|index| format!("{name}{index}"))),
+                None => targets.push(name),
+            }
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(";")?;
+        Ok(targets)
+    }
+
+    /// `[@[!]p] opcode.modifier… operand, …;`
+    fn instruction(&mut self) -> Result<Instruction, Error> {
+        let predicate = if self.eat("@") {
+            let negated = self.eat("!");
+            Some(Predicate { register: self.name("a predicate register")?, negated })
+        } else {
+            None
+        };
+        let token = self.peek();
+        if token.kind != Kind::Word || !token.text.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            return Err(self.expected("an instruction"));
+        }
+        self.advance();
+        let mut modifiers = Vec::new();
+        while let Some(modifier) = self.eat_any_dotted() {
+            modifiers.push(modifier.to_owned());
+        }
+        let is_call = token.text == "call";
+        let mut operands = Vec::new();
+        if !self.at(";") {
+            operands = self.comma_separated(|parser| {
+                if is_call && parser.at("(") { parser.operand_list() } else { parser.operand() }
+            })?;
+        }
+        if !self.eat(";") {
+            return Err(self.expected("`,` or `;`"));
+        }
+        Ok(Instruction { predicate, opcode: token.text.to_owned(), modifiers, operands, line: token.line })
+    }
+
+    /// `.loc file line column [, function_name label [+ offset], inlined_at file line column]`
+    pub(super) fn loc(&mut self) -> Result<Loc, Error> {
+        self.advance();
+        let (file, line, column) = self.source_position()?;
+        let mut inlined_at = None;
+        while self.eat(",") {
+            match self.peek().text {
+                "function_name" => {
+                    self.advance();
+                    self.name("the label of a function's name")?;
+                    self.offset()?;
+                }
+                "inlined_at" => {
+                    self.advance();
+                    inlined_at = Some(self.source_position()?);
+                }
+                _ => return Err(self.expected("`function_name` or `inlined_at`")),
+            }
+        }
+        Ok(Loc { file, line, column, inlined_at })
+    }
+
+    fn source_position(&mut self) -> Result<(u32, u32, u32), Error> {
+        Ok((self.number("a file's index")?, self.number("a line")?, self.number("a column")?))
+    }
+}
