@@ -6,4 +6,5 @@
 
 mod driver;
 pub mod model;
+pub mod ptx;
 pub mod settings;
