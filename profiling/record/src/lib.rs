@@ -3,11 +3,20 @@
 //! `lab` writes records, `profile` adds what Nsight saw, and the book is drawn from them. The file is data and no picture,
 //! so that a new recording is a small diff. `book/src/contributing/records.md` describes every field for readers.
 
+pub mod chapter;
+mod date;
+pub mod format;
+pub mod inputs;
+mod lookup;
 mod outputs;
+mod store;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use date::now;
+pub use store::{path, slug};
 
 /// The version of the record's layout. A reader of another version says so instead of guessing.
 pub const SCHEMA: u32 = 1;
