@@ -55,7 +55,7 @@ pub fn number(value: f64) -> String {
         "∞".to_owned()
     } else if size == 0.0 {
         "0".to_owned()
-    } else if size >= 1e15 || size < 1e-4 {
+    } else if !(1e-4..1e15).contains(&size) {
         scientific(size)
     } else if size.fract() == 0.0 || size >= 999.5 {
         group(&format!("{size:.0}"))
@@ -141,7 +141,7 @@ fn exponent_of(scientific: &str) -> i32 {
 fn group(digits: &str) -> String {
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             grouped.push(SPACE);
         }
         grouped.push(digit);

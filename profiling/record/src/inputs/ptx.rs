@@ -50,8 +50,10 @@ fn without_comments(text: &str) -> String {
             rest.find("*/").map_or(rest.len(), |end| end + 2)
         } else {
             // A string, in which slashes are a path and no comment; or a lone slash.
-            let end =
-                if rest.starts_with('"') { rest[1..].find('"').map_or(rest.len(), |end| end + 2) } else { 1 };
+            let end = match rest.strip_prefix('"') {
+                Some(inside) => inside.find('"').map_or(rest.len(), |end| end + 2),
+                None => 1,
+            };
             kept.push_str(&rest[..end]);
             end
         };
