@@ -5,6 +5,11 @@
 //! and `warp`, down to `memory`.
 
 mod driver;
+pub mod counters;
+pub mod fault;
+pub mod grid;
+pub mod memory;
 pub mod model;
+pub mod module;
 pub mod ptx;
 pub mod settings;

@@ -1,0 +1,573 @@
+//! Device memory: allocations, their bounds, and where the host keeps their bytes.
+//!
+//! A device address is a real but unreadable address of this process: the whole range is reserved without access, so a
+//! host that follows a device pointer crashes, as it does with a real GPU. The bytes lie in a second range, at a fixed
+//! distance. Managed and pinned memory is the host's own, at the host's own address.
+//!
+//! Every allocation starts on a page of its own, behind a page that belongs to nobody, and an address is not given out
+//! again before the whole range has been used: most out-of-range accesses and uses after free hit no allocation at all.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::{Arc, RwLock},
+};
+
+/// What an allocation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `cuMemAlloc`: for the device alone.
+    Device,
+    /// `cuMemAllocManaged`: for host and device, at one address.
+    Managed,
+    /// `cuMemAllocHost`: the host's, and visible to the device.
+    Pinned,
+    /// The host's own, made visible by `cuMemHostRegister`.
+    Registered,
+    /// A module's `.global` variables.
+    Global,
+    /// A module's `.const` variables, which kernels only read.
+    Constant,
+}
+
+impl Kind {
+    /// The allocation lies at the host's own address.
+    pub fn is_host(self) -> bool {
+        matches!(self, Kind::Managed | Kind::Pinned | Kind::Registered)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Device => "device memory",
+            Kind::Managed => "managed memory",
+            Kind::Pinned => "pinned host memory",
+            Kind::Registered => "registered host memory",
+            Kind::Global => "module variables",
+            Kind::Constant => "constant memory",
+        })
+    }
+}
+
+/// A live or freed allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The device address of its first byte.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Its number, in the order of allocation.
+    pub number: u64,
+}
+
+impl Allocation {
+    /// The device address behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.address + self.bytes
+    }
+}
+
+/// Why memory could not be had or given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Zero bytes, an unknown address, or a range that is in use.
+    InvalidValue,
+    /// The device is full, or the host has no more.
+    OutOfMemory,
+    /// The host range is registered already.
+    AlreadyRegistered,
+    /// The host range is not registered.
+    NotRegistered,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Error::InvalidValue => "no allocation of that address and size",
+            Error::OutOfMemory => "out of memory",
+            Error::AlreadyRegistered => "the host range is registered already",
+            Error::NotRegistered => "the host range is not registered",
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The memory that one device sees.
+pub struct Memory {
+    /// First device address of the reserved range.
+    base: u64,
+    /// Size of the reserved range.
+    reserved: u64,
+    /// What to add to an address of the reserved range to reach its bytes.
+    distance: u64,
+    /// Bytes that may be allocated on the device.
+    capacity: u64,
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Live allocations by address.
+    live: BTreeMap<u64, Allocation>,
+    /// The last freed ones, oldest first, for reports.
+    freed: VecDeque<Allocation>,
+    /// Offset into the reserved range where the search for room starts.
+    cursor: u64,
+    /// Bytes of the device in use.
+    used: u64,
+    /// Allocations made so far.
+    count: u64,
+    /// What kernels use to check accesses; made anew after a change.
+    table: Option<Arc<Table>>,
+    /// Memory that was freed while a kernel may have been using it.
+    graveyard: Vec<(Arc<Table>, Allocation)>,
+}
+
+/// The live allocations at one moment, for a launch.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    /// Sorted by start, without overlaps.
+    pub(crate) ranges: Vec<Range>,
+}
+
+/// An allocation as a kernel sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range {
+    /// The first address.
+    pub(crate) start: u64,
+    /// The address behind the last byte.
+    pub(crate) end: u64,
+    /// What to add to an address to reach its byte.
+    pub(crate) distance: u64,
+    /// Kernels must not write to it.
+    pub(crate) constant: bool,
+}
+
+impl Table {
+    /// The range that holds `address`.
+    pub(crate) fn find(&self, address: u64) -> Option<Range> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        let range = *self.ranges[..after].last()?;
+        (address < range.end).then_some(range)
+    }
+}
+
+const PAGE: u64 = 4096;
+/// Freed allocations that reports can still name.
+const FREED: usize = 4096;
+/// Fresh device memory holds this byte, as a float -1.5e-19 or an integer that nobody expects.
+const PATTERN: u8 = 0xA0;
+/// How much of each end of an allocation is filled with it; beyond that only zeros are sure to be absent at the ends.
+const PATTERN_BYTES: u64 = 64 << 20;
+
+impl Memory {
+    /// Memory of a device that has `capacity` bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the host cannot even reserve addresses.
+    pub fn new(capacity: u64) -> Result<Memory, Error> {
+        let mut reserved = capacity.next_power_of_two().saturating_mul(4).clamp(1 << 32, 1 << 42);
+        loop {
+            // Containers may limit addresses too, so ask for less until it is granted.
+            match (reserve(reserved), reserve(reserved)) {
+                (Some(base), Some(bytes)) => {
+                    return Ok(Memory {
+                        base,
+                        reserved,
+                        distance: bytes.wrapping_sub(base),
+                        capacity,
+                        state: RwLock::default(),
+                    });
+                }
+                (base, bytes) => {
+                    for start in base.into_iter().chain(bytes) {
+                        release(start, reserved);
+                    }
+                }
+            }
+            reserved /= 2;
+            if reserved < 1 << 28 {
+                return Err(Error::OutOfMemory);
+            }
+        }
+    }
+
+    /// Allocates `bytes` on a page of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] for zero bytes, [`Error::OutOfMemory`] when the device or the host is full.
+    pub fn allocate(&self, bytes: u64, kind: Kind) -> Result<u64, Error> {
+        if bytes == 0 || kind == Kind::Registered {
+            return Err(Error::InvalidValue);
+        }
+        let mut state = self.write();
+        let size = bytes.checked_next_multiple_of(PAGE).ok_or(Error::OutOfMemory)?;
+        if kind != Kind::Pinned && size > self.capacity.saturating_sub(state.used) {
+            return Err(Error::OutOfMemory);
+        }
+        let address = if kind.is_host() {
+            map(None, size).ok_or(Error::OutOfMemory)?
+        } else {
+            let address = self.room(&mut state, size).ok_or(Error::OutOfMemory)?;
+            map(Some(address.wrapping_add(self.distance)), size).ok_or(Error::OutOfMemory)?;
+            address
+        };
+        if kind != Kind::Pinned {
+            state.used += size;
+        }
+        state.count += 1;
+        let allocation = Allocation { address, bytes, kind, number: state.count };
+        if !matches!(kind, Kind::Global | Kind::Constant) {
+            self.fill(&allocation);
+        }
+        state.live.insert(address, allocation);
+        state.table = None;
+        Ok(address)
+    }
+
+    /// Frees the allocation that starts at `address`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] when none starts there.
+    pub fn free(&self, address: u64) -> Result<(), Error> {
+        let mut state = self.write();
+        match state.live.get(&address) {
+            Some(allocation) if allocation.kind != Kind::Registered => {}
+            _ => return Err(Error::InvalidValue),
+        }
+        self.remove(&mut state, address);
+        Ok(())
+    }
+
+    /// Makes `bytes` of the host at `pointer` visible to kernels, at the same address.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] for an empty range, [`Error::AlreadyRegistered`] when a part of it is visible already.
+    ///
+    /// # Safety
+    ///
+    /// - The range must stay mapped and writable until [`Memory::unregister_host`].
+    pub unsafe fn register_host(&self, pointer: *mut u8, bytes: u64) -> Result<(), Error> {
+        let address = pointer as u64;
+        let end = address.checked_add(bytes).ok_or(Error::InvalidValue)?;
+        if address == 0 || bytes == 0 {
+            return Err(Error::InvalidValue);
+        }
+        let mut state = self.write();
+        if state.live.range(..end).next_back().is_some_and(|(_, before)| before.end() > address) {
+            return Err(Error::AlreadyRegistered);
+        }
+        state.count += 1;
+        let number = state.count;
+        state.live.insert(address, Allocation { address, bytes, kind: Kind::Registered, number });
+        state.table = None;
+        Ok(())
+    }
+
+    /// Takes a registered range away from kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRegistered`] when no registered range starts there.
+    pub fn unregister_host(&self, pointer: *mut u8) -> Result<(), Error> {
+        let mut state = self.write();
+        match state.live.get(&(pointer as u64)) {
+            Some(allocation) if allocation.kind == Kind::Registered => {}
+            _ => return Err(Error::NotRegistered),
+        }
+        self.remove(&mut state, pointer as u64);
+        Ok(())
+    }
+
+    /// The live allocation that holds `address`.
+    pub fn find(&self, address: u64) -> Option<Allocation> {
+        let state = self.read();
+        let (_, allocation) = state.live.range(..=address).next_back()?;
+        (address < allocation.end()).then_some(*allocation)
+    }
+
+    /// The last freed allocation that held `address`.
+    pub fn find_freed(&self, address: u64) -> Option<Allocation> {
+        let held = |allocation: &&Allocation| (allocation.address..allocation.end()).contains(&address);
+        self.read().freed.iter().rev().find(held).copied()
+    }
+
+    /// The live allocation closest to `address`.
+    pub fn nearest(&self, address: u64) -> Option<Allocation> {
+        let state = self.read();
+        let before = state.live.range(..=address).next_back().map(|(_, allocation)| *allocation);
+        let after = state.live.range(address..).next().map(|(_, allocation)| *allocation);
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                let missed = address.saturating_sub(before.end() - 1);
+                Some(if missed <= after.address - address { before } else { after })
+            }
+            (before, after) => before.or(after),
+        }
+    }
+
+    /// Where the host finds the `bytes` at device address `address`. They stay there until freed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] when they are not all in one allocation.
+    pub fn host_pointer(&self, address: u64, bytes: u64) -> Result<*mut u8, Error> {
+        let allocation = self.find(address).ok_or(Error::InvalidValue)?;
+        if bytes > allocation.end() - address {
+            return Err(Error::InvalidValue);
+        }
+        Ok(self.pointer(&allocation, address))
+    }
+
+    /// Bytes of the device that are free.
+    pub fn available(&self) -> u64 {
+        self.capacity.saturating_sub(self.read().used)
+    }
+
+    /// Bytes that the device has.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The live allocations, in the order of their addresses.
+    pub fn allocations(&self) -> Vec<Allocation> {
+        self.read().live.values().copied().collect()
+    }
+
+    /// The live allocations for a launch. Memory that is freed while somebody holds the table stays mapped.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        let mut state = self.write();
+        if let Some(table) = &state.table {
+            return Arc::clone(table);
+        }
+        let range = |allocation: &Allocation| Range {
+            start: allocation.address,
+            end: allocation.end(),
+            distance: (self.pointer(allocation, allocation.address) as u64).wrapping_sub(allocation.address),
+            constant: allocation.kind == Kind::Constant,
+        };
+        let table = Arc::new(Table { ranges: state.live.values().map(range).collect() });
+        state.table = Some(Arc::clone(&table));
+        table
+    }
+
+    fn pointer(&self, allocation: &Allocation, address: u64) -> *mut u8 {
+        let distance = if allocation.kind.is_host() { 0 } else { self.distance };
+        std::ptr::with_exposed_provenance_mut(address.wrapping_add(distance) as usize)
+    }
+
+    /// A free stretch of `size` bytes with a free page behind it.
+    fn room(&self, state: &mut State, size: u64) -> Option<u64> {
+        let need = size.checked_add(PAGE)?;
+        for start in [state.cursor, PAGE] {
+            let mut offset = start;
+            let range = self.base + offset..self.base + self.reserved;
+            for (&address, allocation) in state.live.range(range) {
+                if address - self.base >= offset + need {
+                    break;
+                }
+                offset = (allocation.end() - self.base).next_multiple_of(PAGE) + PAGE;
+            }
+            // Large allocations start where CUDA's do, on 2 MiB, so that the host can use large pages.
+            let aligned = if size >= 2 << 20 { (self.base + offset).next_multiple_of(2 << 20) - self.base } else { offset };
+            let free = state.live.range(self.base + offset..).next().is_none_or(|(&next, _)| next >= self.base + aligned + need);
+            let offset = if free { aligned } else { offset };
+            if offset.checked_add(need)? <= self.reserved {
+                state.cursor = offset + need;
+                return Some(self.base + offset);
+            }
+        }
+        None
+    }
+
+    fn fill(&self, allocation: &Allocation) {
+        let pointer = self.pointer(allocation, allocation.address);
+        let head = allocation.bytes.min(PATTERN_BYTES);
+        let tail = (allocation.bytes - head).min(1 << 20);
+        // SAFETY: the allocation was just mapped for writing with at least `bytes` bytes, and nobody else knows it yet.
+        unsafe {
+            pointer.write_bytes(PATTERN, head as usize);
+            pointer.add((allocation.bytes - tail) as usize).write_bytes(PATTERN, tail as usize);
+        }
+    }
+
+    fn remove(&self, state: &mut State, address: u64) {
+        let Some(allocation) = state.live.remove(&address) else { return };
+        if state.freed.len() == FREED {
+            state.freed.pop_front();
+        }
+        state.freed.push_back(allocation);
+        if !matches!(allocation.kind, Kind::Pinned | Kind::Registered) {
+            state.used -= allocation.bytes.next_multiple_of(PAGE);
+        }
+        if let Some(table) = state.table.take() {
+            state.graveyard.push((table, allocation));
+        } else {
+            self.unmap(&allocation);
+        }
+        // A table that only the graveyard holds is used by no launch.
+        let mut kept = Vec::new();
+        for (table, allocation) in std::mem::take(&mut state.graveyard) {
+            if Arc::strong_count(&table) == 1 {
+                self.unmap(&allocation);
+            } else {
+                kept.push((table, allocation));
+            }
+        }
+        state.graveyard = kept;
+    }
+
+    fn unmap(&self, allocation: &Allocation) {
+        let size = allocation.bytes.next_multiple_of(PAGE);
+        match allocation.kind {
+            Kind::Registered => {}
+            Kind::Managed | Kind::Pinned => release(allocation.address, size),
+            // Freed device memory loses its bytes and its access, and its addresses stay reserved.
+            Kind::Device | Kind::Global | Kind::Constant => {
+                let _ = map_with(Some(allocation.address.wrapping_add(self.distance)), size, libc::PROT_NONE);
+            }
+        }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let dead = state.graveyard.iter().map(|(_, allocation)| allocation);
+        for allocation in state.live.values().chain(dead).filter(|allocation| allocation.kind.is_host()) {
+            if allocation.kind != Kind::Registered {
+                release(allocation.address, allocation.bytes.next_multiple_of(PAGE));
+            }
+        }
+        release(self.base, self.reserved);
+        release(self.base.wrapping_add(self.distance), self.reserved);
+    }
+}
+
+/// Reserves addresses without access.
+fn reserve(bytes: u64) -> Option<u64> {
+    map_with(None, bytes, libc::PROT_NONE)
+}
+
+/// Maps fresh memory, at `at` if given, which must be inside a reserved range.
+fn map(at: Option<u64>, bytes: u64) -> Option<u64> {
+    map_with(at, bytes, libc::PROT_READ | libc::PROT_WRITE)
+}
+
+fn map_with(at: Option<u64>, bytes: u64, protection: libc::c_int) -> Option<u64> {
+    let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    let hint = std::ptr::without_provenance_mut(at.unwrap_or(0) as usize);
+    // SAFETY: without `at` the kernel chooses free addresses; with it, the caller owns that part of a reserved range.
+    let pointer = unsafe { libc::mmap(hint, bytes as usize, protection, flags, -1, 0) };
+    (pointer != libc::MAP_FAILED).then(|| pointer.expose_provenance() as u64)
+}
+
+fn release(address: u64, bytes: u64) {
+    // SAFETY: the range was mapped by `map_with`, and no table that a launch holds names it any more.
+    unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(address as usize), bytes as usize) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        Memory::new(1 << 30).unwrap()
+    }
+
+    #[test]
+    fn allocations_have_bounds() {
+        let memory = memory();
+        let a = memory.allocate(1000, Kind::Device).unwrap();
+        let b = memory.allocate(1, Kind::Device).unwrap();
+        assert_eq!(memory.find(a + 999).map(|allocation| allocation.bytes), Some(1000));
+        assert_eq!(memory.find(a + 1000), None);
+        assert_eq!(memory.nearest(a + 1000).map(|allocation| allocation.address), Some(a));
+        assert_eq!(memory.nearest(b - 1).map(|allocation| allocation.address), Some(b));
+        assert!(memory.host_pointer(a, 1000).is_ok());
+        assert_eq!(memory.host_pointer(a, 1001), Err(Error::InvalidValue));
+        assert_eq!(memory.allocate(0, Kind::Device), Err(Error::InvalidValue));
+    }
+
+    #[test]
+    fn fresh_memory_holds_the_pattern_and_freed_memory_is_named() {
+        let memory = memory();
+        let a = memory.allocate(5000, Kind::Device).unwrap();
+        let pointer = memory.host_pointer(a, 5000).unwrap();
+        // SAFETY: `host_pointer` vouches for 5000 bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(pointer, 5000) };
+        assert!(bytes.iter().all(|&byte| byte == PATTERN));
+        memory.free(a).unwrap();
+        assert_eq!(memory.free(a), Err(Error::InvalidValue));
+        assert_eq!(memory.find(a), None);
+        assert_eq!(memory.find_freed(a + 4999).map(|allocation| allocation.address), Some(a));
+        assert_ne!(memory.allocate(5000, Kind::Device), Ok(a), "addresses are not given out again at once");
+    }
+
+    #[test]
+    fn device_memory_is_limited_and_given_back() {
+        let memory = Memory::new(1 << 20).unwrap();
+        let a = memory.allocate(1 << 20, Kind::Device).unwrap();
+        assert_eq!(memory.allocate(1, Kind::Device), Err(Error::OutOfMemory));
+        assert!(memory.allocate(1, Kind::Pinned).is_ok(), "pinned memory is the host's");
+        memory.free(a).unwrap();
+        assert_eq!(memory.available(), 1 << 20);
+    }
+
+    #[test]
+    fn addresses_wrap_around() {
+        let memory = Memory::new(1 << 30).unwrap();
+        let kept = memory.allocate(100 << 20, Kind::Device).unwrap();
+        let rounds = memory.reserved / (900 << 20) + 2;
+        for _ in 0..rounds {
+            let a = memory.allocate(900 << 20, Kind::Device).unwrap();
+            assert!(a >= kept + (100 << 20) || a + (900 << 20) <= kept);
+            memory.free(a).unwrap();
+        }
+    }
+
+    #[test]
+    fn host_memory_is_at_its_own_address() {
+        let memory = memory();
+        let a = memory.allocate(64, Kind::Managed).unwrap();
+        assert_eq!(memory.host_pointer(a, 64).unwrap() as u64, a);
+        let mut own = [0u8; 64];
+        // SAFETY: `own` outlives its registration.
+        unsafe {
+            memory.register_host(own.as_mut_ptr(), 64).unwrap();
+            assert_eq!(memory.register_host(own.as_mut_ptr(), 1), Err(Error::AlreadyRegistered));
+        }
+        assert_eq!(memory.free(own.as_ptr() as u64), Err(Error::InvalidValue));
+        memory.unregister_host(own.as_mut_ptr()).unwrap();
+        assert_eq!(memory.unregister_host(own.as_mut_ptr()), Err(Error::NotRegistered));
+    }
+
+    #[test]
+    fn a_table_keeps_freed_memory_mapped() {
+        let memory = memory();
+        let a = memory.allocate(64, Kind::Device).unwrap();
+        let table = memory.table();
+        memory.free(a).unwrap();
+        let range = table.find(a + 63).unwrap();
+        // SAFETY: the table is held, so the bytes are still mapped.
+        assert_eq!(unsafe { *std::ptr::with_exposed_provenance::<u8>((a + range.distance) as usize) }, PATTERN);
+        assert!(memory.table().find(a).is_none());
+    }
+}
