@@ -367,22 +367,20 @@ impl Memory {
     /// A free stretch of `size` bytes with a free page behind it.
     fn room(&self, state: &mut State, size: u64) -> Option<u64> {
         let need = size.checked_add(PAGE)?;
-        for start in [state.cursor, PAGE] {
-            let mut offset = start;
-            let range = self.base + offset..self.base + self.reserved;
-            for (&address, allocation) in state.live.range(range) {
-                if address - self.base >= offset + need {
+        // Large allocations start where CUDA's do, on 2 MiB, so that the host can use large pages.
+        let align = if size >= 2 << 20 { 2 << 20 } else { PAGE };
+        let end = self.base + self.reserved;
+        for start in [state.cursor.max(PAGE), PAGE] {
+            let mut address = (self.base + start).next_multiple_of(align);
+            for (&next, allocation) in state.live.range(self.base + start..end) {
+                if next >= address + need {
                     break;
                 }
-                offset = (allocation.end() - self.base).next_multiple_of(PAGE) + PAGE;
+                address = address.max((allocation.end().next_multiple_of(PAGE) + PAGE).next_multiple_of(align));
             }
-            // Large allocations start where CUDA's do, on 2 MiB, so that the host can use large pages.
-            let aligned = if size >= 2 << 20 { (self.base + offset).next_multiple_of(2 << 20) - self.base } else { offset };
-            let free = state.live.range(self.base + offset..).next().is_none_or(|(&next, _)| next >= self.base + aligned + need);
-            let offset = if free { aligned } else { offset };
-            if offset.checked_add(need)? <= self.reserved {
-                state.cursor = offset + need;
-                return Some(self.base + offset);
+            if address.checked_add(need)? <= end {
+                state.cursor = address + need - self.base;
+                return Some(address);
             }
         }
         None
