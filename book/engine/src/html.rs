@@ -1,10 +1,18 @@
 //! The blocks of a page that are drawn from records: what came out, from where, and the reader's own beside it.
 
-use std::borrow::Cow;
+mod block;
+mod number;
+mod provenance;
+mod state;
+mod table;
 
 use record::{Output, Record};
 
 use crate::records::State;
+
+pub use block::output_block;
+pub use number::{duration, grouped, number};
+pub use state::state_block;
 
 /// Everything that an output block shows.
 pub struct OutputInput<'a> {
@@ -29,9 +37,8 @@ pub struct Shown<'a> {
     pub slug: &'a str,
     /// Where they came from; `None` when the record is missing or cannot be read.
     pub record: Option<&'a Record>,
-    /// The outputs, in their order; figures and timelines included, which `plot` draws. Empty while the cell has not run. Owned
-    /// where exact columns of a GPU's table were filled in from the emulated GPU's record.
-    pub outputs: Vec<Cow<'a, Output>>,
+    /// The outputs, in their order. Empty while the cell has not run.
+    pub outputs: Vec<&'a Output>,
     /// How far they can be trusted.
     pub state: State,
 }
@@ -50,20 +57,6 @@ pub struct StateInput<'a> {
     pub own: Option<Shown<'a>>,
 }
 
-/// The block of a cell: recorded output, the reader's own beside it, states as words, provenance and raw data folded. One HTML
-/// block without a blank line in it.
-pub fn output_block(input: &OutputInput<'_>) -> String {
-    let _ = input;
-    String::new()
-}
-
-/// The head of a chapter's page: the command that runs it, the time it took, whose records are shown, a Run button that the
-/// server's script brings to life (`<button data-run="ch01-raw-kernel" hidden>`).
-pub fn state_block(input: &StateInput<'_>) -> String {
-    let _ = input;
-    String::new()
-}
-
 /// Text for an element's content or a quoted attribute.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
@@ -71,4 +64,9 @@ pub fn escape(text: &str) -> String {
         .replace('>', "&gt;")
         .replace('"', "&quot;")
         .replace('\'', "&#39;")
+}
+
+/// Text of several lines for a `<pre>`: Markdown ends an HTML block at a blank line, so that newlines are written out.
+fn lines(text: &str) -> String {
+    escape(text).replace('\n', "&#10;")
 }

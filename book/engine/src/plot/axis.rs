@@ -202,7 +202,11 @@ fn nice_step(rough: f64) -> f64 {
 
 fn superscript(number: i32) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    number.to_string().bytes().map(|byte| if byte == b'-' { '⁻' } else { DIGITS[usize::from(byte - b'0')] }).collect()
+    number
+        .to_string()
+        .bytes()
+        .map(|byte| if byte == b'-' { '⁻' } else { DIGITS[usize::from(byte - b'0')] })
+        .collect()
 }
 
 fn bytes(value: f64) -> String {

@@ -1,6 +1,23 @@
-//! Inline SVG from records: curves over an abscissa, and timelines.
+//! Inline SVG from records: curves over an abscissa, bars, and timelines.
+//!
+//! Every figure is drawn twice, for a wide page and for a phone, because a picture that is scaled down to 360 px has labels
+//! that nobody can read; the theme shows one of them. The same data stands below as a table, from which the read-out under
+//! a pointer is also taken, so a figure has no second copy of its numbers.
 
-use record::{Figure, Series, Timeline, Value};
+mod axis;
+mod bars;
+mod chart;
+mod labels;
+mod span;
+mod svg;
+mod table;
+
+use std::fmt::Write as _;
+
+use plotters::style::{IntoFont, RGBColor, TextStyle};
+use record::{Axis, Figure, Kind, Scale, Series, Timeline, Value};
+
+use crate::html::escape;
 
 /// A figure with the curves to draw in it.
 pub struct FigureInput<'a> {
@@ -15,6 +32,7 @@ pub struct FigureInput<'a> {
 }
 
 /// One series of one record.
+#[derive(Clone)]
 pub struct Curve<'a> {
     /// The data.
     pub series: &'a Series,
@@ -27,6 +45,7 @@ pub struct Curve<'a> {
 }
 
 /// A floor or a ceiling.
+#[derive(Clone)]
 pub struct Line<'a> {
     /// The number.
     pub value: &'a Value,
@@ -52,12 +71,153 @@ pub struct TimelineInput<'a> {
 
 /// `<figure>` with inline SVG, a folded table of the same data, and alternative text. No blank line in it.
 pub fn figure(input: &FigureInput<'_>) -> String {
-    let _ = input;
-    String::new()
+    let (shown, notes) = worth_drawing(input);
+    let mut html = opening(&input.id, &input.figure.title);
+    html += &sources(shown.curves.iter().map(|curve| (curve.device, curve.own)));
+    for layout in &LAYOUTS {
+        html += &match shown.figure.x.scale {
+            Scale::Labels => bars::bars(&shown, layout),
+            _ => chart::chart(&shown, layout),
+        };
+    }
+    for note in notes {
+        let _ = write!(html, "<p class=\"lab-note\">{}</p>", escape(&note));
+    }
+    html += &folded_table(&table::of_figure(input));
+    html += "</figure>\n";
+    html
 }
 
 /// `<figure>` of lanes and spans. No blank line in it.
 pub fn timeline(input: &TimelineInput<'_>) -> String {
-    let _ = input;
-    String::new()
+    let mut html = opening(&input.id, &input.timeline.title);
+    html += &sources([(input.device, input.own)]);
+    for layout in &LAYOUTS {
+        html += &span::timeline(input, layout);
+    }
+    html += &folded_table(&table::of_timeline(input.timeline));
+    html += "</figure>\n";
+    html
+}
+
+/// The sizes of one of the two drawings, in units of its view box; a unit is about a pixel where it is shown.
+struct Layout {
+    /// The class that the theme shows or hides it by.
+    class: &'static str,
+    width: f64,
+    height: f64,
+    font: f64,
+    /// About how many ticks fit.
+    ticks: (usize, usize),
+    /// The most that labels at line ends may take from the drawing; longer ones become a key.
+    labels: f64,
+}
+
+const LAYOUTS: [Layout; 2] = [
+    Layout { class: "lab-wide", width: 720.0, height: 380.0, font: 13.0, ticks: (9, 6), labels: 190.0 },
+    Layout { class: "lab-narrow", width: 360.0, height: 300.0, font: 12.5, ticks: (5, 5), labels: 84.0 },
+];
+
+/// Colours of the theme; a figure with more series repeats them with other marks.
+const COLOURS: usize = 7;
+
+/// The figure without what would only repeat or could not be seen, and a sentence for each thing left out.
+fn worth_drawing<'a>(input: &FigureInput<'a>) -> (FigureInput<'a>, Vec<String>) {
+    let mut notes = Vec::new();
+    let recorded = |curve: &Curve<'_>| {
+        input.curves.iter().find(|other| !other.own && other.place == curve.place).map(|other| other.series)
+    };
+    let (mut same, mut timeless) = (Vec::new(), Vec::new());
+    let curves = input.curves.iter().filter(|curve| {
+        let series = curve.series;
+        if series.points.iter().all(|point| point.value.is_none()) {
+            timeless.push(if curve.own {
+                format!("{} (yours)", label(series))
+            } else {
+                label(series).to_owned()
+            });
+            return false;
+        }
+        let repeats = curve.own
+            && series.kind == Kind::Exact
+            && recorded(curve).is_some_and(|other| other.x == series.x && other.points == series.points);
+        if repeats {
+            same.push(label(series));
+        }
+        !repeats
+    });
+    let curves: Vec<Curve<'a>> = curves.cloned().collect();
+    if !same.is_empty() {
+        notes.push(format!("Yours is the same: {}.", same.join(", ")));
+    }
+    if !timeless.is_empty() {
+        notes.push(format!("Needs a GPU: {}.", timeless.join(", ")));
+    }
+    let seen = |line: &&Line<'a>| {
+        let twin = input.limits.iter().find(|other| !other.own && other.label == line.label);
+        line.value.point.value.is_some()
+            && !(line.own && twin.is_some_and(|twin| twin.value.point.value == line.value.point.value))
+    };
+    let limits = input.limits.iter().filter(seen).cloned().collect();
+    (FigureInput { id: input.id.clone(), figure: input.figure, curves, limits }, notes)
+}
+
+fn opening(id: &str, title: &str) -> String {
+    format!("<figure class=\"lab-plot\" id=\"{}\">\n<figcaption>{}</figcaption>\n", escape(id), escape(title))
+}
+
+/// Whose curves are solid and whose are dashed.
+fn sources<'a>(devices: impl IntoIterator<Item = (&'a str, bool)>) -> String {
+    let mut seen: Vec<(&str, bool)> = Vec::new();
+    for source in devices {
+        if !seen.contains(&source) {
+            seen.push(source);
+        }
+    }
+    let mut html = String::from("<p class=\"lab-sources\">");
+    for (device, own) in seen {
+        let (class, whose) = if own { ("own", "yours") } else { ("recorded", "recorded") };
+        let _ = write!(html, "<span class=\"{class}\">{whose}: {}</span> ", escape(device));
+    }
+    html.truncate(html.trim_end().len());
+    html += "</p>\n";
+    html
+}
+
+fn folded_table(table: &str) -> String {
+    format!(
+        "<details class=\"lab-data\"><summary>The same as a table</summary><div class=\"lab-scroll\" tabindex=\"0\">{table}</div></details>\n"
+    )
+}
+
+/// `<svg>` with its alternative text. `attributes` are ` data-…` for the read-out.
+fn svg_element(layout: &Layout, height: f64, alt: &str, attributes: &str, shapes: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lab-svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"{attributes}>{shapes}</svg>",
+        layout.width,
+        svg::rounded(height),
+        escape(alt),
+    )
+}
+
+/// What a person reads for a series.
+fn label(series: &Series) -> &str {
+    if series.label.is_empty() { &series.name } else { &series.label }
+}
+
+/// `bandwidth (GB/s)`.
+fn axis_title(axis: &Axis) -> String {
+    match (axis.label.as_str(), axis.unit.as_str()) {
+        (label, "") => label.to_owned(),
+        ("", unit) => unit.to_owned(),
+        (label, unit) => format!("{label} ({unit})"),
+    }
+}
+
+fn text_style(layout: &Layout, scale: f64, ink: &RGBColor) -> TextStyle<'static> {
+    ("sans-serif", layout.font * scale * svg::PER_UNIT).into_font().color(ink)
+}
+
+fn tenths(units: f64) -> i32 {
+    (units * svg::PER_UNIT).round() as i32
 }

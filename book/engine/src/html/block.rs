@@ -1,0 +1,188 @@
+//! The block of a cell: what came out of it, recorded and own.
+
+use std::fmt::Write as _;
+
+use record::{Output, Series, Table, Text, Value};
+
+use super::{OutputInput, Shown, escape, lines, provenance, state, table};
+
+/// The block of a cell: recorded output, the reader's own beside it, states as words, provenance and raw data folded. One HTML
+/// block without a blank line in it.
+pub fn output_block(input: &OutputInput<'_>) -> String {
+    let cell = input.reference.rsplit_once('.').map_or(input.reference.as_str(), |(_, cell)| cell);
+    let mut html = format!(
+        "<section class=\"lab-out\" id=\"{}\" aria-label=\"Output of {}\">\n<header><p class=\"lab-name\"><span class=\"lab-mark\">Out</span> <code>{}</code> {}</p>\n",
+        escape(&input.id),
+        escape(&input.reference),
+        escape(cell),
+        escape(input.title)
+    );
+    html += &sources(input);
+    html += "</header>\n";
+    for shown in input.recorded.iter().chain(&input.own) {
+        html += &state::message(&shown.state);
+    }
+    html += &outputs(input, cell);
+    let shown: Vec<&Shown<'_>> = input.recorded.iter().chain(&input.own).collect();
+    html += &provenance::disclosure(&shown);
+    html += "</section>\n";
+    html
+}
+
+/// `H200 · driver 580 · 2026-12-03 · fresh` and `yours: …`, each on its own line where there is little room.
+fn sources(input: &OutputInput<'_>) -> String {
+    let mut html = String::from("<p class=\"lab-from\">");
+    for shown in &input.recorded {
+        let _ = write!(html, "<span class=\"recorded\">{}</span> ", state::source(shown));
+    }
+    match &input.own {
+        Some(own) => {
+            let _ = write!(html, "<span class=\"own\">yours: {}</span>", state::source(own));
+        }
+        None => html += "<span class=\"own\">yours: <span class=\"lab-state missing\">not run</span></span>",
+    }
+    html += "</p>\n";
+    html
+}
+
+/// An output with the reader's own of the same name.
+struct Pair<'a> {
+    recorded: Option<(&'a str, &'a Output)>,
+    own: Option<&'a Output>,
+}
+
+fn outputs(input: &OutputInput<'_>, cell: &str) -> String {
+    let own_device = input.own.as_ref().and_then(|own| own.record).map_or("", state::device);
+    let pairs = pairs(input, cell);
+    let figures: Vec<&str> = pairs
+        .iter()
+        .filter_map(|pair| pair.recorded.map(|(_, output)| output).or(pair.own))
+        .filter_map(|output| match output {
+            Output::Figure(figure) => Some(figure.series.iter().map(String::as_str)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+
+    let mut html = String::new();
+    let mut values: Vec<(Option<&Value>, Option<&Value>)> = Vec::new();
+    let mut values_from = "";
+    for pair in &pairs {
+        let device = pair.recorded.map_or("", |(device, _)| device);
+        let either = pair.recorded.map(|(_, output)| output).or(pair.own);
+        if let Some(Output::Value(_)) = either {
+            // Values in a row make one list, as long as they come from one record.
+            if !values.is_empty() && values_from != device {
+                html += &table::values(values_from, own_device, &std::mem::take(&mut values));
+            }
+            values_from = device;
+            values.push((pair.recorded.and_then(|(_, output)| value(output)), pair.own.and_then(value)));
+            continue;
+        }
+        if !values.is_empty() {
+            html += &table::values(values_from, own_device, &std::mem::take(&mut values));
+        }
+        match either {
+            Some(Output::Text(_)) => html += &texts(pair),
+            Some(Output::Table(_)) => {
+                let recorded = pair.recorded.and_then(|(device, output)| Some((device, as_table(output)?)));
+                html += &table::table(recorded, pair.own.and_then(as_table).map(|table| (own_device, table)));
+            }
+            // What a figure shows has its table there.
+            Some(Output::Series(series)) if !figures.contains(&series.name.as_str()) => {
+                let recorded = pair.recorded.and_then(|(device, output)| Some((device, as_series(output)?)));
+                html +=
+                    &table::series(recorded, pair.own.and_then(as_series).map(|series| (own_device, series)));
+            }
+            _ => {}
+        }
+    }
+    if !values.is_empty() {
+        html += &table::values(values_from, own_device, &values);
+    }
+    if html.is_empty() && figures.is_empty() {
+        let waiting = "<p class=\"lab-note\">Nothing has come out of this cell yet.</p>\n";
+        return waiting.to_owned();
+    }
+    html
+}
+
+/// The recorded outputs in the order of the story, each with the reader's own; then what only the reader has.
+fn pairs<'a>(input: &'a OutputInput<'_>, cell: &str) -> Vec<Pair<'a>> {
+    let own: &[&Output] = input.own.as_ref().map_or(&[], |own| &own.outputs);
+    let mut own_left: Vec<Option<&Output>> = own.iter().copied().map(Some).collect();
+    let mut take_own = |wanted: &Output| {
+        let place =
+            own_left.iter().position(|output| output.is_some_and(|output| same_name(output, wanted)))?;
+        own_left[place].take()
+    };
+    let mut recorded: Vec<(&str, &Output)> = input
+        .recorded
+        .iter()
+        .flat_map(|shown| {
+            let device = shown.record.map_or(shown.slug, state::device);
+            shown.outputs.iter().map(move |output| (device, *output))
+        })
+        .collect();
+    // Two records give parts of one cell: the cell of the first that knows it all says in which order they were said.
+    let order = input.recorded.iter().filter_map(|shown| shown.record).find_map(|record| {
+        let cells = record.cells.iter().chain(record.profile.iter().flat_map(|profile| &profile.cells));
+        cells.into_iter().find(|known| known.id == cell).map(|known| &known.outputs)
+    });
+    if let Some(order) = order {
+        let place =
+            |output: &Output| order.iter().position(|known| same_name(known, output)).unwrap_or(usize::MAX);
+        recorded.sort_by_key(|(_, output)| place(output));
+    }
+    let mut pairs: Vec<Pair<'_>> = recorded
+        .into_iter()
+        .map(|(device, output)| Pair { recorded: Some((device, output)), own: take_own(output) })
+        .collect();
+    pairs.extend(own_left.into_iter().flatten().map(|output| Pair { recorded: None, own: Some(output) }));
+    pairs
+}
+
+fn same_name(a: &Output, b: &Output) -> bool {
+    match (a, b) {
+        (Output::Text(a), Output::Text(b)) => a.kind == b.kind,
+        (Output::Value(a), Output::Value(b)) => a.name == b.name,
+        (Output::Series(a), Output::Series(b)) => a.name == b.name,
+        (Output::Table(a), Output::Table(b)) => a.name == b.name,
+        (Output::Figure(a), Output::Figure(b)) => a.name == b.name,
+        (Output::Timeline(a), Output::Timeline(b)) => a.title == b.title,
+        _ => false,
+    }
+}
+
+fn texts(pair: &Pair<'_>) -> String {
+    let shown = |text: &Text, class: &str| {
+        let text = lines(text.text.trim_end());
+        format!("<pre class=\"lab-text{class}\" tabindex=\"0\">{text}</pre>\n")
+    };
+    let recorded = pair.recorded.and_then(|(_, output)| text(output));
+    match (recorded, pair.own.and_then(text)) {
+        (Some(recorded), Some(own)) if recorded.text == own.text => shown(recorded, ""),
+        (Some(recorded), Some(own)) => {
+            format!("{}<p class=\"lab-note\">yours:</p>\n{}", shown(recorded, ""), shown(own, " own"))
+        }
+        (Some(text), None) => shown(text, ""),
+        (None, Some(text)) => shown(text, " own"),
+        (None, None) => String::new(),
+    }
+}
+
+fn text(output: &Output) -> Option<&Text> {
+    if let Output::Text(text) = output { Some(text) } else { None }
+}
+
+fn value(output: &Output) -> Option<&Value> {
+    if let Output::Value(value) = output { Some(value) } else { None }
+}
+
+fn as_series(output: &Output) -> Option<&Series> {
+    if let Output::Series(series) = output { Some(series) } else { None }
+}
+
+fn as_table(output: &Output) -> Option<&Table> {
+    if let Output::Table(table) = output { Some(table) } else { None }
+}

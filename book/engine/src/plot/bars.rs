@@ -1,0 +1,202 @@
+//! Bars for steps that have names: horizontal, because names are words, and words are read lying down.
+
+use std::convert::Infallible;
+
+use plotters::chart::ChartBuilder;
+use plotters::drawing::{DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::element::{Circle, PathElement, Rectangle, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, TRANSPARENT};
+use record::{Abscissa, Scale};
+
+use super::axis::AxisRange;
+use super::chart::{KeyEntry, Sample, curve_names, key, series_class};
+use super::svg::{PER_UNIT, Palette, Svg, text_width};
+use super::{FigureInput, Layout, axis_title, svg_element, tenths, text_style};
+use crate::html::{escape, number};
+
+/// One of the two drawings of a figure with labels on its abscissa.
+pub(super) fn bars(input: &FigureInput<'_>, layout: &Layout) -> String {
+    let labels = row_labels(input);
+    let bar = layout.font * 1.35;
+    // A label that would take over a third of the width stands above its bars instead of beside them.
+    let widest = labels.iter().map(|label| text_width(label, layout.font)).fold(0.0, f64::max);
+    let above = widest > layout.width * 0.34;
+    let group = bar * input.curves.len() as f64 + bar * if above { 1.5 } else { 0.55 };
+    let limit_rows = input.limits.iter().filter(|line| line.value.point.value.is_some()).count();
+    let (top, bottom) = (layout.font * (0.6 + 1.4 * limit_rows as f64), layout.font * 3.1);
+    let height = top + group * labels.len() as f64 + bottom;
+    let plan = Plan { input, layout, labels, bar, above, widest, top, bottom, height };
+
+    let mut shapes = String::new();
+    if let Err(error) = plan.draw(&mut shapes) {
+        return format!(
+            "<p class=\"lab-note\">This figure cannot be drawn: {}.</p>\n",
+            escape(&error.to_string())
+        );
+    }
+    let mut entries = Vec::new();
+    if input.curves.len() > 1 {
+        entries.extend(input.curves.iter().zip(curve_names(&input.curves)).map(|(curve, text)| KeyEntry {
+            sample: Sample::Bar { place: curve.place, own: curve.own },
+            text,
+        }));
+    }
+    format!(
+        "<div class=\"{}\">{}{}</div>\n",
+        layout.class,
+        key(&entries),
+        svg_element(layout, height, &input.figure.alt, "", &shapes)
+    )
+}
+
+/// The labels of all curves, in the order in which they first appear.
+pub(super) fn row_labels(input: &FigureInput<'_>) -> Vec<String> {
+    let mut labels = Vec::new();
+    for x in input.curves.iter().flat_map(|curve| &curve.series.x) {
+        let label = row_label(x);
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
+}
+
+pub(super) fn row_label(x: &Abscissa) -> String {
+    match x {
+        Abscissa::Number(value) => number(*value),
+        Abscissa::Label(label) => label.clone(),
+    }
+}
+
+struct Plan<'a> {
+    input: &'a FigureInput<'a>,
+    layout: &'a Layout,
+    labels: Vec<String>,
+    /// A bar with its gap.
+    bar: f64,
+    above: bool,
+    widest: f64,
+    top: f64,
+    bottom: f64,
+    height: f64,
+}
+
+impl Plan<'_> {
+    fn draw(&self, shapes: &mut String) -> Result<(), DrawingAreaErrorKind<Infallible>> {
+        let (figure, layout, curves) = (self.input.figure, self.layout, &self.input.curves);
+        let limits = || self.input.limits.iter().filter_map(|line| Some((line, line.value.point.value?)));
+        let values = curves
+            .iter()
+            .flat_map(|curve| &curve.series.points)
+            .flat_map(|point| [point.value, point.low, point.high])
+            .flatten()
+            .chain(limits().map(|(_, value)| value));
+        // The figures at the bars' ends need room.
+        let x = AxisRange::over(values, figure.y.scale, &figure.y.unit, layout.ticks.1).stretched(1.12);
+        let rows = self.labels.len() as f64;
+
+        let mut palette = Palette::default();
+        let tick = palette.classes("tick");
+        let (grid, axis, title) =
+            (palette.classes("grid"), palette.classes("axis"), palette.classes("axis-title"));
+        let (limit, limit_text) = (palette.classes("limit"), palette.classes("limit-text"));
+        let (row, value_ink, whisker) =
+            (palette.classes("row"), palette.classes("value"), palette.classes("whisker"));
+        let inks: Vec<_> = curves
+            .iter()
+            .map(|curve| {
+                let class = series_class(curve.place, curve.own);
+                (palette.classes(format!("{class} bar")), palette.classes(format!("{class} mark")))
+            })
+            .collect();
+
+        let left = if self.above { 4.0 } else { self.widest + 10.0 };
+        let root = Svg::new(shapes, &palette, (layout.width, self.height)).into_drawing_area();
+        let mut chart = ChartBuilder::on(&root)
+            .margin_top(tenths(self.top))
+            .margin_left(tenths(left))
+            .margin_right(tenths(6.0))
+            .margin_bottom(tenths(self.bottom - layout.font * 1.6))
+            .x_label_area_size(tenths(layout.font * 1.6))
+            .build_cartesian_2d(x.clone(), AxisRange::over([rows], Scale::Linear, "", 2))?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_axes()
+            .bold_line_style(grid)
+            .light_line_style(TRANSPARENT)
+            .label_style(text_style(layout, 1.0, &tick))
+            .draw()?;
+        let (horizontal, vertical) = chart.plotting_area().get_pixel_range();
+        let across = |value: f64| chart.backend_coord(&(value, 0.0)).0;
+
+        for (number_of, (line, value)) in limits().enumerate() {
+            let at = across(value);
+            let from = tenths(layout.font * (0.3 + 1.4 * number_of as f64));
+            root.draw(&PathElement::new(vec![(at, from), (at, vertical.end)], limit))?;
+            let text = format!("{}: {} {}", line.label, number(value), line.value.unit);
+            let to_the_left = f64::from(at) / PER_UNIT > layout.width / 2.0;
+            let (hpos, x) =
+                if to_the_left { (HPos::Right, at - tenths(4.0)) } else { (HPos::Left, at + tenths(4.0)) };
+            let style = text_style(layout, 0.92, &limit_text).pos(Pos::new(hpos, VPos::Top));
+            root.draw(&Text::new(text, (x, from), style))?;
+        }
+
+        let group = (f64::from(vertical.end - vertical.start) / PER_UNIT) / rows.max(1.0);
+        for (index, label) in self.labels.iter().enumerate() {
+            let group_top = f64::from(vertical.start) / PER_UNIT + group * index as f64;
+            let first_bar = group_top + self.bar * if self.above { 1.2 } else { 0.275 };
+            let (place, pos) = if self.above {
+                ((horizontal.start, tenths(group_top + self.bar * 0.2)), Pos::new(HPos::Left, VPos::Top))
+            } else {
+                let middle = first_bar + self.bar * curves.len() as f64 / 2.0;
+                ((horizontal.start - tenths(8.0), tenths(middle)), Pos::new(HPos::Right, VPos::Center))
+            };
+            root.draw(&Text::new(label.as_str(), place, text_style(layout, 1.0, &row).pos(pos)))?;
+
+            for (number_of, (curve, &(bar_ink, mark_ink))) in curves.iter().zip(&inks).enumerate() {
+                let top = first_bar + self.bar * number_of as f64;
+                let middle = tenths(top + self.bar / 2.0);
+                let position = curve.series.x.iter().position(|x| row_label(x) == *label);
+                let Some(point) = position.and_then(|position| curve.series.points.get(position)) else {
+                    continue;
+                };
+                let style = |ink| text_style(layout, 0.92, ink).pos(Pos::new(HPos::Left, VPos::Center));
+                let Some(value) = point.value.filter(|&value| x.holds(value)) else {
+                    let text = if point.value.is_none() { "needs a GPU" } else { "0" };
+                    root.draw(&Text::new(text, (horizontal.start + tenths(4.0), middle), style(&tick)))?;
+                    continue;
+                };
+                let end = across(value);
+                if x.from_zero() {
+                    let (from, to) = (across(0.0).min(end), across(0.0).max(end));
+                    let corners = [(from, tenths(top + 1.0)), (to, tenths(top + self.bar - 1.0))];
+                    root.draw(&Rectangle::new(corners, bar_ink.filled()))?;
+                } else {
+                    root.draw(&Circle::new((end, middle), tenths(4.5), mark_ink.filled()))?;
+                }
+                let mut free = end + tenths(6.0);
+                if let (Some(low), Some(high)) = (point.low, point.high)
+                    && x.holds(low)
+                    && x.holds(high)
+                {
+                    root.draw(&PathElement::new(
+                        vec![(across(low), middle), (across(high), middle)],
+                        whisker,
+                    ))?;
+                    free = free.max(across(high) + tenths(6.0));
+                }
+                root.draw(&Text::new(number(value), (free, middle), style(&value_ink)))?;
+            }
+        }
+        root.draw(&PathElement::new(
+            vec![(horizontal.start, vertical.start), (horizontal.start, vertical.end)],
+            axis,
+        ))?;
+        let below = ((horizontal.start + horizontal.end) / 2, tenths(self.height - 2.0));
+        let style = text_style(layout, 1.0, &title).pos(Pos::new(HPos::Center, VPos::Bottom));
+        root.draw(&Text::new(axis_title(&figure.y), below, style))?;
+        root.present()
+    }
+}

@@ -1,0 +1,106 @@
+//! The data of a figure as a table: for who cannot see it, for who wants the digits, and for the read-out.
+
+use std::fmt::Write as _;
+
+use record::{Abscissa, Point, Scale, Timeline};
+
+use super::{FigureInput, bars, chart, label};
+use crate::html::{duration, escape, number};
+
+/// One row an abscissa, one column a curve.
+pub(super) fn of_figure(input: &FigureInput<'_>) -> String {
+    let axis = &input.figure.x;
+    let mut html =
+        format!("<table><thead><tr><th scope=\"col\">{}</th>", heading(&axis.label, &axis.unit, ""));
+    for curve in &input.curves {
+        let device = if curve.own { format!("yours: {}", curve.device) } else { curve.device.to_owned() };
+        let _ = write!(
+            html,
+            "<th scope=\"col\">{}</th>",
+            heading(label(curve.series), &curve.series.unit, &device)
+        );
+    }
+    html += "</tr></thead><tbody>";
+    if axis.scale == Scale::Labels {
+        for row in bars::row_labels(input) {
+            add_row(&mut html, input, &row, |x| bars::row_label(x) == row);
+        }
+    } else {
+        for value in chart::abscissas(&input.curves) {
+            add_row(&mut html, input, &number(value), |x| *x == Abscissa::Number(value));
+        }
+    }
+    for line in &input.limits {
+        let whose = if line.own { "yours: " } else { "" };
+        let value = line.value.point.value.map_or_else(|| "needs a GPU".to_owned(), number);
+        let _ = write!(
+            html,
+            "<tr class=\"limit-row\"><th scope=\"row\">{} ({whose}{})</th><td colspan=\"{}\">{value} {}</td></tr>",
+            escape(line.label),
+            escape(line.device),
+            input.curves.len().max(1),
+            escape(&line.value.unit)
+        );
+    }
+    html += "</tbody></table>";
+    html
+}
+
+/// One row a lane and name: how often, how long in all.
+pub(super) fn of_timeline(timeline: &Timeline) -> String {
+    let mut html = String::from(
+        "<table><thead><tr><th scope=\"col\">lane</th><th scope=\"col\">name</th><th scope=\"col\">times</th><th scope=\"col\">in all</th></tr></thead><tbody>",
+    );
+    for lane in &timeline.lanes {
+        let mut sums: Vec<(&str, usize, f64)> = Vec::new();
+        for span in &lane.spans {
+            let busy = span.end_us - span.start_us;
+            match sums.iter_mut().find(|(name, ..)| *name == span.name) {
+                Some((_, count, sum)) => (*count, *sum) = (*count + 1, *sum + busy),
+                None => sums.push((&span.name, 1, busy)),
+            }
+        }
+        for (name, count, sum) in sums {
+            let _ = write!(
+                html,
+                "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td>{count}</td><td>{}</td></tr>",
+                escape(&lane.name),
+                escape(name),
+                duration(sum)
+            );
+        }
+    }
+    html += "</tbody></table>";
+    html
+}
+
+fn heading(name: &str, unit: &str, device: &str) -> String {
+    let mut html = escape(name);
+    if !unit.is_empty() {
+        let _ = write!(html, " <span class=\"unit\">{}</span>", escape(unit));
+    }
+    if !device.is_empty() {
+        let _ = write!(html, " <span class=\"device\">{}</span>", escape(device));
+    }
+    html
+}
+
+fn add_row(html: &mut String, input: &FigureInput<'_>, heading: &str, is_row: impl Fn(&Abscissa) -> bool) {
+    let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(heading));
+    for curve in &input.curves {
+        let position = curve.series.x.iter().position(&is_row);
+        let point = position.and_then(|position| curve.series.points.get(position));
+        let _ = write!(html, "<td>{}</td>", point.map_or_else(String::new, entry));
+    }
+    html.push_str("</tr>");
+}
+
+fn entry(point: &Point) -> String {
+    let Some(value) = point.value else { return "<span class=\"needs-gpu\">needs a GPU</span>".to_owned() };
+    match (point.low, point.high) {
+        (Some(low), Some(high)) => {
+            format!("{} <span class=\"spread\">{}–{}</span>", number(value), number(low), number(high))
+        }
+        _ => number(value),
+    }
+}
