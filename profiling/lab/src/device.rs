@@ -34,3 +34,13 @@ pub fn open_device() -> Result<Arc<CudaContext>> {
     prepare_device(DeviceChoice::Auto)?;
     Ok(CudaContext::new(0)?)
 }
+
+/// Whether `context` is one of the emulated GPU. For benches and tools; a chapter passes on `None` instead.
+pub fn is_emulated(context: &CudaContext) -> bool {
+    context.name().is_ok_and(|name| name.to_lowercase().contains("emulated"))
+}
+
+/// Whether this process runs on the emulated GPU.
+pub(crate) fn is_emulated_in_use() -> bool {
+    open_device().is_ok_and(|context| is_emulated(&context))
+}

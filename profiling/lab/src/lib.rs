@@ -20,15 +20,18 @@ mod cell;
 mod chapter;
 mod counts;
 mod device;
+mod messages;
+pub mod peers;
 mod range;
 pub mod timing;
 
-pub use record::{Axis, Entry, Figure, Point, Series, Table};
+pub use record::{Abscissa, Axis, Entry, Figure, Point, Series, Table};
 
 pub use cell::Cell;
 pub use chapter::{CellSpec, Chapter, cell, main};
 pub use counts::Counts;
-pub use device::{DeviceChoice, open_device, prepare_device};
+pub use device::{DeviceChoice, is_emulated, open_device, prepare_device};
+pub use messages::driver_messages;
 pub use range::{Range, range};
 
 /// A table's row of unlike things: `lab::row!["copy", bytes, seconds]`.
