@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Integer,
     /// `1.5`, `1e-3`, `0f3F800000`, `0d3FF0000000000000`
     Float,
-    /// `"…"`; the text has the quotes.
+    /// `"…"`, perhaps of several lines; the text has the quotes. A backslash means itself.
     String,
     /// An operator or punctuation mark.
     Mark,
@@ -47,7 +47,7 @@ pub(super) struct Tokens<'a> {
 
 /// Splits `source` into tokens.
 pub(super) fn tokens(source: &str) -> Tokens<'_> {
-    let mut lexer = Lexer { source, position: 0, line: 1, previous: Kind::Mark, after_parenthesis: false };
+    let mut lexer = Lexer { source, position: 0, line: 1, previous: Kind::Mark };
     // Real PTX has a token for every four to five bytes.
     let mut list = Vec::with_capacity(source.len() / 4 + 1);
     let mut error = None;
@@ -79,7 +79,6 @@ struct Lexer<'a> {
     position: usize,
     line: u32,
     previous: Kind,
-    after_parenthesis: bool,
 }
 
 /// A token of [`Kind::Invalid`] and what is wrong with it. Boxed, since it is rare.
@@ -95,7 +94,7 @@ impl<'a> Lexer<'a> {
         };
         let kind = match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => self.word(),
-            b'%' if self.starts_register() => self.word(),
+            b'%' if self.byte(1).is_some_and(is_word) => self.word(),
             b'.' if self.byte(1).is_some_and(|b| b.is_ascii_digit()) && self.previous == Kind::Mark => {
                 self.number()
             }
@@ -106,7 +105,6 @@ impl<'a> Lexer<'a> {
         };
         let token = self.token(kind, start, line);
         self.previous = kind;
-        self.after_parenthesis = token.text == ")";
         Ok(token)
     }
 
@@ -134,7 +132,7 @@ impl<'a> Lexer<'a> {
                     self.line += 1;
                     self.position += 1;
                 }
-                b' ' | b'\t' | b'\r' | 0x0B | 0x0C => self.position += 1,
+                b' ' | b'\t' | b'\r' => self.position += 1,
                 b'/' if rest.starts_with(b"//") => self.skip_line(),
                 b'/' if rest.starts_with(b"/*") => self.skip_comment()?,
                 b'@' if rest.starts_with(b"@@DWARF") || rest.starts_with(b"@@dwarf") => self.skip_line(),
@@ -156,10 +154,14 @@ impl<'a> Lexer<'a> {
             let (start, line) = (self.position, self.line);
             return Err(self.invalid(start, line, "this comment has no end: expected `*/`"));
         };
-        let comment = &rest[..end + 4];
-        self.line += comment.bytes().filter(|byte| *byte == b'\n').count() as u32;
-        self.position += comment.len();
+        self.skip_to(self.position + end + 4);
         Ok(())
+    }
+
+    /// Goes on at `end`, over text that may have several lines.
+    fn skip_to(&mut self, end: usize) {
+        self.line += self.source[self.position..end].bytes().filter(|byte| *byte == b'\n').count() as u32;
+        self.position = end;
     }
 
     fn skip_line_marker(&mut self) -> Result<(), Invalid<'a>> {
@@ -186,16 +188,6 @@ impl<'a> Lexer<'a> {
         self.position += 1;
         self.skip_word();
         Kind::Word
-    }
-
-    /// Whether the `%` here starts a register's name. It is the remainder operator where no name can follow: `5%3`.
-    fn starts_register(&self) -> bool {
-        let after_value = self.previous == Kind::Integer || self.after_parenthesis;
-        match self.byte(1) {
-            Some(byte) if byte.is_ascii_digit() => !after_value,
-            Some(byte) => is_word(byte),
-            None => false,
-        }
     }
 
     fn dotted(&mut self) -> Kind {
@@ -237,8 +229,7 @@ impl<'a> Lexer<'a> {
         }
         let mut kind = Kind::Integer;
         self.skip_digits();
-        // The dot of `4.b8` starts the next word.
-        if self.byte(0) == Some(b'.') && !self.byte(1).is_some_and(|b| is_word(b) && !b.is_ascii_digit()) {
+        if self.byte(0) == Some(b'.') {
             kind = Kind::Float;
             self.position += 1;
             self.skip_digits();
@@ -262,21 +253,11 @@ impl<'a> Lexer<'a> {
 
     fn string(&mut self) -> Result<Kind, Invalid<'a>> {
         let (start, line) = (self.position, self.line);
-        self.position += 1;
-        loop {
-            match self.byte(0) {
-                Some(b'"') => {
-                    self.position += 1;
-                    return Ok(Kind::String);
-                }
-                Some(b'\\') if matches!(self.byte(1), Some(b'\\' | b'"')) => self.position += 2,
-                Some(b'\n') | None => {
-                    let message = "this string has no end: expected `\"` before the end of the line";
-                    return Err(Box::new((self.token(Kind::Invalid, start, line), message.into())));
-                }
-                Some(_) => self.position += 1,
-            }
-        }
+        let Some(length) = self.source[start + 1..].find('"') else {
+            return Err(self.invalid(start, line, "this string has no end: expected `\"`"));
+        };
+        self.skip_to(start + length + 2);
+        Ok(Kind::String)
     }
 
     fn mark(&mut self) -> Result<Kind, Invalid<'a>> {

@@ -1,7 +1,7 @@
 //! Constant expressions: C's operators over 64-bit integers and doubles, evaluated as they are read.
 
 use super::super::Error;
-use super::super::ast::Float;
+use super::super::ast::{Float, InitValue, Operand};
 use super::super::lexer::{Kind, Token};
 use super::Parser;
 
@@ -19,10 +19,6 @@ pub(super) enum Constant {
 }
 
 impl Constant {
-    fn is_true(self) -> bool {
-        self.bits() != Some(0)
-    }
-
     /// The value as an integer's 64 bits.
     fn bits(self) -> Option<u64> {
         match self {
@@ -31,21 +27,26 @@ impl Constant {
             Constant::Single(_) | Constant::Double(_) => None,
         }
     }
+}
 
-    fn float(self) -> Option<Float> {
-        match self {
-            Constant::Single(bits) => Some(Float::F32(bits)),
-            Constant::Double(value) => Some(Float::F64(value.to_bits())),
-            Constant::Signed(_) | Constant::Unsigned(_) => None,
+impl From<Constant> for Operand {
+    fn from(constant: Constant) -> Self {
+        match constant {
+            Constant::Signed(value) => Operand::Integer(value.into()),
+            Constant::Unsigned(value) => Operand::Integer(value.into()),
+            Constant::Single(bits) => Operand::Float(Float::F32(bits)),
+            Constant::Double(value) => Operand::Float(Float::F64(value.to_bits())),
         }
     }
+}
 
-    /// An integer with its sign or lack of one, or else a float.
-    pub(super) fn integer_or_float(self) -> Result<i128, Float> {
-        match (self, self.float()) {
-            (_, Some(float)) => Err(float),
-            (Constant::Unsigned(value), None) => Ok(value.into()),
-            (_, None) => Ok(self.bits().unwrap_or_default() as i64 as i128),
+impl From<Constant> for InitValue {
+    fn from(constant: Constant) -> Self {
+        match constant {
+            Constant::Signed(value) => InitValue::Integer(value.into()),
+            Constant::Unsigned(value) => InitValue::Integer(value.into()),
+            Constant::Single(bits) => InitValue::Float(Float::F32(bits)),
+            Constant::Double(value) => InitValue::Float(Float::F64(value.to_bits())),
         }
     }
 }
@@ -76,15 +77,15 @@ impl<'a> Parser<'a> {
         if !self.eat("?") {
             return Ok(condition);
         }
-        if condition.bits().is_none() {
+        let Some(condition) = condition.bits() else {
             return Err(self.error(question, "expected an integer in front of `?`, found a float".to_owned()));
-        }
+        };
         let then = self.nested(Self::constant)?;
         let colon = self.peek();
         self.expect(":")?;
         let otherwise = self.nested(Self::constant)?;
         let (then, otherwise) = self.converted(colon, then, otherwise)?;
-        Ok(if condition.is_true() { then } else { otherwise })
+        Ok(if condition != 0 { then } else { otherwise })
     }
 
     /// A constant expression with an integer's value, as its 64 bits.
@@ -107,29 +108,20 @@ impl<'a> Parser<'a> {
 
     /// A single number.
     pub(super) fn literal(&mut self, what: &str) -> Result<u64, Error> {
-        if self.peek().kind != Kind::Integer {
+        let token = self.peek();
+        if token.kind != Kind::Integer {
             return Err(self.expected(what));
         }
-        Ok(self.primary()?.bits().unwrap_or_default())
+        self.advance();
+        integer_value(token.text).ok_or_else(|| self.wrong_number(token, "an integer of at most 64 bits"))
     }
 
-    /// `+4`, `-8`, `+4-8` behind a name; 0 when there is none.
-    pub(super) fn offset(&mut self) -> Result<i64, Error> {
-        let mut offset = 0i64;
-        loop {
-            let sign = self.peek();
-            if !self.eat("+") && !self.eat("-") {
-                return Ok(offset);
-            }
-            if !self.at_constant() {
-                return Err(self.expected("a constant offset"));
-            }
-            let Some(bits) = self.binary(MULTIPLICATIVE)?.bits() else {
-                return Err(self.error(sign, "expected an integer as the offset, found a float".to_owned()));
-            };
-            let term = bits as i64;
-            offset = if sign.text == "-" { offset.wrapping_sub(term) } else { offset.wrapping_add(term) };
+    /// `+4` behind a name, or nothing. A negative offset has its sign behind the plus: `+-8`.
+    pub(super) fn offset(&mut self) -> Result<Option<i64>, Error> {
+        if !self.eat("+") {
+            return Ok(None);
         }
+        Ok(Some(self.integer("a constant offset")? as i64))
     }
 
     /// Operators that hold their operands at least as tightly as `loosest`, by precedence climbing.
@@ -157,7 +149,6 @@ impl<'a> Parser<'a> {
             ("+", value) => value,
             ("-", Constant::Signed(value)) => Constant::Signed(value.wrapping_neg()),
             ("-", Constant::Unsigned(value)) => Constant::Unsigned(value.wrapping_neg()),
-            ("-", Constant::Single(bits)) => Constant::Single(bits ^ 1 << 31),
             ("-", Constant::Double(value)) => Constant::Double(-value),
             (text, value) => match (text, value.bits()) {
                 ("!", Some(bits)) => Constant::Signed((bits == 0) as i64),
@@ -175,9 +166,10 @@ impl<'a> Parser<'a> {
         let token = self.peek();
         match token.kind {
             Kind::Integer => {
-                self.advance();
-                integer_literal(token.text)
-                    .ok_or_else(|| self.wrong_number(token, "an integer of at most 64 bits"))
+                let value = self.literal("an integer")?;
+                // An integer is signed unless it needs the 64th bit or says otherwise.
+                let signed = if token.text.ends_with('U') { None } else { i64::try_from(value).ok() };
+                Ok(signed.map_or(Constant::Unsigned(value), Constant::Signed))
             }
             Kind::Float => {
                 self.advance();
@@ -346,21 +338,14 @@ fn compared<T: PartialOrd>(operator: &str, left: &T, right: &T) -> Constant {
     } as i64)
 }
 
-/// An integer is signed unless it needs the 64th bit or ends in `U`.
-fn integer_literal(text: &str) -> Option<Constant> {
+fn integer_value(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('U').unwrap_or(text);
-    let value = match digits.as_bytes() {
-        [b'0', b'x' | b'X', ..] => digits_to_value(&digits[2..], 16),
-        [b'0', b'b' | b'B', ..] => digits_to_value(&digits[2..], 2),
-        [b'0', _, ..] => digits_to_value(&digits[1..], 8),
-        _ => digits_to_value(digits, 10),
-    }?;
-    let signed = if digits.len() == text.len() { i64::try_from(value).ok() } else { None };
-    Some(signed.map_or(Constant::Unsigned(value), Constant::Signed))
-}
-
-fn digits_to_value(digits: &str, radix: u32) -> Option<u64> {
-    // `from_str_radix` would take a sign too, but no sign is part of a number's token.
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+        [b'0', b'b' | b'B', ..] => (&digits[2..], 2),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
     u64::from_str_radix(digits, radix).ok()
 }
 

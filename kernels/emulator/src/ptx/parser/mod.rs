@@ -63,6 +63,11 @@ impl<'a> Parser<'a> {
         if self.eat(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
     }
 
+    /// The mark that ends a list.
+    fn close(&mut self, mark: &str) -> Result<(), Error> {
+        if self.eat(mark) { Ok(()) } else { Err(self.expected(&format!("`,` or `{mark}`"))) }
+    }
+
     /// Whether the word `name` comes next, which starts with a dot.
     fn at_dotted(&self, name: &str) -> bool {
         let token = self.peek();
@@ -85,11 +90,7 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self, what: &str) -> Result<String, Error> {
-        if self.peek().kind == Kind::Word {
-            Ok(self.advance().text.to_owned())
-        } else {
-            Err(self.expected(what))
-        }
+        if is_name(self.peek()) { Ok(self.advance().text.to_owned()) } else { Err(self.expected(what)) }
     }
 
     /// A string without its quotes.
@@ -98,7 +99,7 @@ impl<'a> Parser<'a> {
             return Err(self.expected(what));
         }
         let text = self.advance().text;
-        Ok(text[1..text.len() - 1].replace("\\\"", "\"").replace("\\\\", "\\"))
+        Ok(text[1..text.len() - 1].to_owned())
     }
 
     /// `item, item, …`, at least one.
@@ -144,7 +145,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `text`, or its beginning: a message stays readable when it quotes what an attacker wrote.
+/// Whether a token names something. `_` and `WARP_SZ` do not.
+fn is_name(token: Token<'_>) -> bool {
+    token.kind == Kind::Word && !matches!(token.text, "_" | "WARP_SZ")
+}
+
+/// `text`, or its beginning, so that a message stays readable whatever it quotes.
 fn shortened(text: &str) -> String {
     let mut shortened: String = text.chars().take(60).collect();
     if shortened.len() < text.len() {

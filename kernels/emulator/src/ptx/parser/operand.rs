@@ -12,52 +12,49 @@ const SPECIAL_VECTORS: [&str; 8] =
 impl Parser<'_> {
     /// An operand, or the two of `p|q`.
     pub(super) fn operand(&mut self) -> Result<Operand, Error> {
-        let first = self.single_operand()?;
+        let first = match self.peek().text {
+            "{" => self.vector()?,
+            "[" => self.address()?,
+            _ => self.scalar()?,
+        };
         if !self.eat("|") {
             return Ok(first);
         }
-        let second = self.single_operand()?;
-        Ok(Operand::Pair(Box::new(first), Box::new(second)))
+        Ok(Operand::Pair(Box::new(first), Box::new(self.scalar()?)))
     }
 
     /// `(a, b)` of a call, or `()`.
     pub(super) fn operand_list(&mut self) -> Result<Operand, Error> {
         self.expect("(")?;
-        let operands = if self.at(")") { Vec::new() } else { self.comma_separated(Self::operand)? };
-        self.expect(")")?;
+        let operands = if self.at(")") { Vec::new() } else { self.comma_separated(Self::scalar)? };
+        self.close(")")?;
         Ok(Operand::List(operands))
     }
 
-    fn single_operand(&mut self) -> Result<Operand, Error> {
+    /// An operand without parts.
+    fn scalar(&mut self) -> Result<Operand, Error> {
         let token = self.peek();
         match (token.kind, token.text) {
-            (Kind::Mark, "{") => self.nested(Self::vector),
-            (Kind::Mark, "[") => self.nested(Self::address),
-            (Kind::Mark, "!" | "-") if self.name_follows() => {
-                self.advance();
-                let name = self.name("a register")?;
-                if token.text == "!" { Ok(Operand::Not(name)) } else { self.negated(name) }
-            }
             (Kind::Word, "_") => {
                 self.advance();
                 Ok(Operand::Sink)
             }
-            _ if self.at_constant() => {
-                let constant = self.constant()?;
-                Ok(constant.integer_or_float().map_or_else(Operand::Float, Operand::Integer))
+            (Kind::Mark, "!") if super::is_name(self.peek_at(1)) => {
+                self.advance();
+                Ok(Operand::Not(self.name("a predicate register")?))
             }
+            (Kind::Mark, "-") if super::is_name(self.peek_at(1)) => {
+                self.advance();
+                self.negated()
+            }
+            _ if self.at_constant() => Ok(self.constant()?.into()),
             (Kind::Word, _) => self.named(),
             _ => Err(self.expected("an operand")),
         }
     }
 
-    /// Whether a register's name follows the sign here, rather than a constant.
-    fn name_follows(&self) -> bool {
-        let next = self.peek_at(1);
-        next.kind == Kind::Word && next.text != "WARP_SZ"
-    }
-
-    fn negated(&mut self, name: String) -> Result<Operand, Error> {
+    fn negated(&mut self) -> Result<Operand, Error> {
+        let name = self.name("a register")?;
         Ok(Operand::Negated(match self.eat_any_dotted() {
             Some(selector) => format!("{name}.{selector}"),
             None => name,
@@ -80,33 +77,43 @@ impl Parser<'_> {
             self.expect("]")?;
             return Ok(Operand::Index(name, index as i64));
         }
-        if self.at("+") || self.at("-") {
-            return Ok(Operand::Offset(name, self.offset()?));
-        }
-        Ok(Operand::Name(name))
+        Ok(match self.offset()? {
+            Some(offset) => Operand::Offset(name, offset),
+            None => Operand::Name(name),
+        })
     }
 
     fn vector(&mut self) -> Result<Operand, Error> {
         self.expect("{")?;
-        let elements = self.comma_separated(Self::operand)?;
-        self.expect("}")?;
+        let elements = self.comma_separated(Self::scalar)?;
+        self.close("}")?;
         Ok(Operand::Vector(elements))
     }
 
+    /// `[base+offset]`, or an address of several parts, of which all but the first may be vectors.
     fn address(&mut self) -> Result<Operand, Error> {
         self.expect("[")?;
         let start = self.peek();
-        let mut parts = self.comma_separated(Self::operand)?;
-        self.expect("]")?;
-        if parts.len() > 1 {
+        let first = self.scalar()?;
+        if self.eat(",") {
+            let mut parts = vec![first];
+            parts.extend(
+                self.comma_separated(
+                    |parser| {
+                        if parser.at("{") { parser.vector() } else { parser.scalar() }
+                    },
+                )?,
+            );
+            self.close("]")?;
             return Ok(Operand::Parts(parts));
         }
-        let (base, offset) = match parts.pop() {
-            Some(Operand::Name(name)) => (AddressBase::Name(name), 0),
-            Some(Operand::Offset(name, offset)) => (AddressBase::Name(name), offset),
-            Some(Operand::Integer(address)) => (AddressBase::Absolute(address as u64), 0),
+        self.close("]")?;
+        let (base, offset) = match first {
+            Operand::Name(name) => (AddressBase::Name(name), 0),
+            Operand::Offset(name, offset) => (AddressBase::Name(name), offset),
+            Operand::Integer(address) => (AddressBase::Absolute(address as u64), 0),
             _ => {
-                let message = "expected a register, a variable or a number as the address".to_owned();
+                let message = "expected a register, a variable or an integer as the address".to_owned();
                 return Err(self.error(start, message));
             }
         };

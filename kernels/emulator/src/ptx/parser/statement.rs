@@ -1,8 +1,9 @@
 //! Statements of a function's body.
 
 use super::super::Error;
-use super::super::ast::{Instruction, Loc, Predicate, Statement};
+use super::super::ast::{Instruction, Linkage, Loc, Predicate, Statement};
 use super::super::lexer::{Kind, Token};
+use super::directive::FUNCTION_DIRECTIVES;
 use super::{Parser, variable};
 
 impl<'a> Parser<'a> {
@@ -21,17 +22,13 @@ impl<'a> Parser<'a> {
         let token = self.peek();
         match (token.kind, token.text) {
             (Kind::Mark, "{") => statements.push(Statement::Block(self.nested(Self::body)?)),
-            (Kind::Mark, ";") => self.position += 1,
             (Kind::Mark, "@") => statements.push(Statement::Instruction(self.instruction()?)),
             (Kind::Word, _) if self.peek_at(1).text == ":" => statements.push(self.labelled()?),
             (Kind::Word, _) => statements.push(Statement::Instruction(self.instruction()?)),
             (Kind::Dotted, ".loc") => statements.push(Statement::Loc(self.loc()?)),
             (Kind::Dotted, ".pragma") => statements.extend(self.pragma()?.into_iter().map(Statement::Pragma)),
-            (Kind::Dotted, ".section") => {
-                self.section()?;
-            }
-            (Kind::Dotted, text) if variable::space(text).is_some() => {
-                statements.extend(self.variables(Default::default())?.into_iter().map(Statement::Variable));
+            (Kind::Dotted, text) if variable::starts_declaration(text) => {
+                statements.extend(self.variables(Linkage::Internal)?.into_iter().map(Statement::Variable));
             }
             (Kind::End, _) => {
                 let what = format!("`}}` for the `{{` of line {}", opening.line);
@@ -56,13 +53,9 @@ impl<'a> Parser<'a> {
         }
         if self.eat_dotted(".callprototype") {
             let returns = self.optional_params()?;
-            let placeholder = self.peek();
-            if placeholder.text != "_" {
-                return Err(self.expected("`_`, which stands for the function's name"));
-            }
-            self.advance();
+            self.keyword("_")?;
             let params = self.optional_params()?;
-            let header = self.header()?;
+            let header = self.header(FUNCTION_DIRECTIVES)?;
             self.expect(";")?;
             return Ok(Statement::CallPrototype { name, returns, params, directives: header.directives });
         }
@@ -117,25 +110,27 @@ impl<'a> Parser<'a> {
     }
 
     /// `.loc file line column [, function_name label [+ offset], inlined_at file line column]`
-    pub(super) fn loc(&mut self) -> Result<Loc, Error> {
+    fn loc(&mut self) -> Result<Loc, Error> {
         self.advance();
         let (file, line, column) = self.source_position()?;
         let mut inlined_at = None;
-        while self.eat(",") {
-            match self.peek().text {
-                "function_name" => {
-                    self.advance();
-                    self.name("the label of a function's name")?;
-                    self.offset()?;
-                }
-                "inlined_at" => {
-                    self.advance();
-                    inlined_at = Some(self.source_position()?);
-                }
-                _ => return Err(self.expected("`function_name` or `inlined_at`")),
-            }
+        if self.eat(",") {
+            self.keyword("function_name")?;
+            self.name("the label of a function's name")?;
+            self.offset()?;
+            self.expect(",")?;
+            self.keyword("inlined_at")?;
+            inlined_at = Some(self.source_position()?);
         }
         Ok(Loc { file, line, column, inlined_at })
+    }
+
+    fn keyword(&mut self, word: &str) -> Result<(), Error> {
+        if self.peek().text != word {
+            return Err(self.expected(&format!("`{word}`")));
+        }
+        self.advance();
+        Ok(())
     }
 
     fn source_position(&mut self) -> Result<(u32, u32, u32), Error> {

@@ -5,8 +5,13 @@ use super::super::ast::{Init, InitValue, Linkage, Ptr, Space, TypeName, Variable
 use super::super::lexer::Kind;
 use super::Parser;
 
+/// Whether a declaration starts with `word`, which has its dot.
+pub(super) fn starts_declaration(word: &str) -> bool {
+    space(word).is_some() || matches!(word, ".align" | ".attribute")
+}
+
 /// The state space of a word with its dot, such as `.global`. PTX 2's constant banks are all constant memory.
-pub(super) fn space(word: &str) -> Option<Space> {
+fn space(word: &str) -> Option<Space> {
     Some(match word {
         ".reg" => Space::Reg,
         ".sreg" => Space::Sreg,
@@ -21,9 +26,9 @@ pub(super) fn space(word: &str) -> Option<Space> {
     })
 }
 
-/// Everything between the state space and the name.
-#[derive(Default)]
+/// Everything in front of the name: what the variables of one declaration have in common.
 struct Qualifiers {
+    space: Space,
     align: Option<u32>,
     vector: Option<u32>,
     ty: TypeName,
@@ -32,21 +37,18 @@ struct Qualifiers {
 }
 
 impl Parser<'_> {
-    /// `.space qualifiers name, name, …;`
+    /// `.space .type name, name = value, …;`
     pub(super) fn variables(&mut self, linkage: Linkage) -> Result<Vec<Variable>, Error> {
-        let space = self.space()?;
         let qualifiers = self.qualifiers()?;
         let variables = self.comma_separated(|parser| {
-            let mut variable = parser.declarator(space, &qualifiers)?;
+            let mut variable = parser.declarator(&qualifiers, |parser| parser.name("a name"))?;
             variable.linkage = linkage;
-            if parser.eat("=") {
+            if matches!(qualifiers.space, Space::Global | Space::Const) && parser.eat("=") {
                 variable.init = Some(parser.init()?);
             }
             Ok(variable)
         })?;
-        if !self.eat(";") {
-            return Err(self.expected("`,`, `=` or `;`"));
-        }
+        self.close(";")?;
         Ok(variables)
     }
 
@@ -56,17 +58,14 @@ impl Parser<'_> {
             return Ok(Vec::new());
         }
         let params = self.comma_separated(|parser| {
-            let space = parser.space()?;
             let qualifiers = parser.qualifiers()?;
-            parser.declarator(space, &qualifiers)
+            parser.declarator(&qualifiers, Self::parameter_name)
         })?;
-        if !self.eat(")") {
-            return Err(self.expected("`,` or `)`"));
-        }
+        self.close(")")?;
         Ok(params)
     }
 
-    /// `.attribute(.managed, .unified(0, 1))`, without the dots.
+    /// What follows `.attribute`: `(.managed, .unified(0, 1))`. The dots are left out.
     pub(super) fn attributes(&mut self) -> Result<Vec<String>, Error> {
         self.expect("(")?;
         let attributes = self.comma_separated(|parser| {
@@ -76,15 +75,15 @@ impl Parser<'_> {
             if !parser.eat("(") {
                 return Ok(name.to_owned());
             }
-            let values = parser.comma_separated(|parser| Ok(parser.integer("a number")?.to_string()))?;
-            parser.expect(")")?;
+            let values = parser.comma_separated(|parser| Ok(parser.literal("an integer")?.to_string()))?;
+            parser.close(")")?;
             Ok(format!("{name}({})", values.join(", ")))
         })?;
-        self.expect(")")?;
+        self.close(")")?;
         Ok(attributes)
     }
 
-    /// `<10>`, if there.
+    /// `<10>`, or nothing.
     pub(super) fn range(&mut self) -> Result<Option<u32>, Error> {
         if !self.eat("<") {
             return Ok(None);
@@ -94,56 +93,72 @@ impl Parser<'_> {
         Ok(Some(count))
     }
 
-    fn space(&mut self) -> Result<Space, Error> {
-        let Some(space) = space(self.peek().text) else {
-            return Err(self.expected("a state space such as `.param` or `.reg`"));
-        };
-        self.advance();
-        Ok(space)
-    }
-
     fn qualifiers(&mut self) -> Result<Qualifiers, Error> {
-        let mut qualifiers = Qualifiers::default();
+        let (mut state_space, mut align, mut vector, mut ty, mut ptr) = (None, None, None, None, None);
+        let mut attributes = Vec::new();
         loop {
             let token = self.peek();
             let Some(word) = self.eat_any_dotted() else { break };
             match word {
-                "align" => qualifiers.align = Some(self.number("an alignment in bytes")?),
-                "v2" | "v4" | "v8" => qualifiers.vector = word[1..].parse().ok(),
-                "ptr" => qualifiers.ptr = Some(self.ptr()?),
-                "attribute" => qualifiers.attributes = self.attributes()?,
-                _ if qualifiers.ty.is_empty() => qualifiers.ty = word.to_owned(),
-                _ => {
-                    let message = format!("expected one type, found `.{}` and `.{word}`", qualifiers.ty);
-                    return Err(self.error(token, message));
-                }
+                "align" => align = Some(self.number("an alignment in bytes")?),
+                "attribute" => attributes = self.attributes()?,
+                _ if state_space.is_none() => match space(token.text) {
+                    Some(found) => state_space = Some(found),
+                    None => {
+                        self.position -= 1;
+                        break;
+                    }
+                },
+                "v2" => vector = Some(2),
+                "v4" => vector = Some(4),
+                "v8" => vector = Some(8),
+                "ptr" => ptr = Some(self.ptr()?),
+                _ => match ty.replace(word) {
+                    None => {}
+                    Some(first) => {
+                        return Err(
+                            self.error(token, format!("expected one type, found `.{first}` and `.{word}`"))
+                        );
+                    }
+                },
             }
         }
-        if qualifiers.ty.is_empty() { Err(self.expected("a type such as `.u32`")) } else { Ok(qualifiers) }
+        let Some(space) = state_space else {
+            return Err(self.expected("a state space such as `.param` or `.reg`"));
+        };
+        let Some(ty) = ty.map(str::to_owned) else {
+            return Err(self.expected("a type such as `.u32`"));
+        };
+        Ok(Qualifiers { space, align, vector, ty, ptr, attributes })
     }
 
-    /// What follows `.ptr`.
+    /// What follows `.ptr`: `[.space] [.align n]`.
     fn ptr(&mut self) -> Result<Ptr, Error> {
-        let token = self.peek();
-        let space = if token.kind == Kind::Dotted { space(token.text) } else { None };
-        self.position += space.is_some() as usize;
+        let space = space(self.peek().text);
+        if space.is_some() {
+            self.advance();
+        }
         let align = if self.eat_dotted(".align") { self.number("an alignment in bytes")? } else { 4 };
         Ok(Ptr { space, align })
     }
 
-    fn declarator(&mut self, space: Space, qualifiers: &Qualifiers) -> Result<Variable, Error> {
+    /// `name`, `name<10>`, `name[4][]`
+    fn declarator(
+        &mut self,
+        qualifiers: &Qualifiers,
+        name: impl FnOnce(&mut Self) -> Result<String, Error>,
+    ) -> Result<Variable, Error> {
         let line = self.peek().line;
-        let name = self.name("a name")?;
+        let name = name(self)?;
         let range = self.range()?;
         let mut dimensions = Vec::new();
         while self.eat("[") {
-            let size = if self.at("]") { None } else { Some(self.integer("a constant size")?) };
+            dimensions.push(if self.at("]") { None } else { Some(self.literal("an array's size")?) });
             self.expect("]")?;
-            dimensions.push(size);
         }
         Ok(Variable {
             linkage: Linkage::Internal,
-            space,
+            space: qualifiers.space,
             align: qualifiers.align,
             vector: qualifiers.vector,
             ty: qualifiers.ty.clone(),
@@ -157,6 +172,14 @@ impl Parser<'_> {
         })
     }
 
+    /// Parameters need no name of their own: `_`.
+    fn parameter_name(&mut self) -> Result<String, Error> {
+        if self.peek().text == "_" {
+            return Ok(self.advance().text.to_owned());
+        }
+        self.name("a parameter's name")
+    }
+
     fn init(&mut self) -> Result<Init, Error> {
         if !self.eat("{") {
             return Ok(Init::Value(self.init_value()?));
@@ -165,22 +188,16 @@ impl Parser<'_> {
             return Ok(Init::List(Vec::new()));
         }
         let values = self.comma_separated(|parser| parser.nested(Self::init))?;
-        if !self.eat("}") {
-            return Err(self.expected("`,` or `}`"));
-        }
+        self.close("}")?;
         Ok(Init::List(values))
     }
 
     fn init_value(&mut self) -> Result<InitValue, Error> {
-        let next = self.peek_at(1);
-        let name_comes = self.peek().kind == Kind::Word && self.peek().text != "WARP_SZ";
-        if name_comes && next.kind == Kind::Mark && next.text == "=" {
-            return self.field();
+        let token = self.peek();
+        if super::is_name(token) {
+            return if self.mark_follows("=") { self.field() } else { self.init_address(None) };
         }
-        if name_comes {
-            return self.init_address(None);
-        }
-        if self.peek().kind == Kind::Integer && next.kind == Kind::Mark && next.text == "(" {
+        if token.kind == Kind::Integer && self.mark_follows("(") {
             let mask = self.literal("a mask")?;
             self.expect("(")?;
             let address = self.init_address(Some(mask))?;
@@ -190,32 +207,36 @@ impl Parser<'_> {
         if !self.at_constant() {
             return Err(self.expected("a constant or a name"));
         }
-        let constant = self.constant()?;
-        Ok(constant.integer_or_float().map_or_else(InitValue::Float, InitValue::Integer))
+        Ok(self.constant()?.into())
+    }
+
+    fn mark_follows(&self, mark: &str) -> bool {
+        let next = self.peek_at(1);
+        next.kind == Kind::Mark && next.text == mark
     }
 
     /// `symbol+4`, `generic(symbol)+4`
     fn init_address(&mut self, mask: Option<u64>) -> Result<InitValue, Error> {
-        let next = self.peek_at(1);
-        let generic = self.peek().text == "generic" && next.kind == Kind::Mark && next.text == "(";
-        let mut inner = 0;
+        let generic = self.peek().text == "generic" && self.mark_follows("(");
         if generic {
-            self.position += 2;
+            self.advance();
+            self.expect("(")?;
         }
         let symbol = self.name("a variable or function")?;
         if generic {
-            inner = self.offset()?;
             self.expect(")")?;
         }
-        Ok(InitValue::Address { symbol, offset: inner.wrapping_add(self.offset()?), generic, mask })
+        Ok(InitValue::Address { symbol, offset: self.offset()?.unwrap_or_default(), generic, mask })
     }
 
     /// `filter_mode = nearest`
     fn field(&mut self) -> Result<InitValue, Error> {
         let name = self.name("a field")?;
         self.expect("=")?;
-        let value =
-            if self.at_constant() { self.integer("a number")?.to_string() } else { self.name("a value")? };
+        let value = match self.peek().kind {
+            Kind::Integer => self.literal("an integer")?.to_string(),
+            _ => self.name("a value such as `nearest`")?,
+        };
         Ok(InitValue::Field { name, value })
     }
 }
