@@ -20,9 +20,12 @@ mod cell;
 mod chapter;
 mod counts;
 mod device;
+pub mod libraries;
+mod links;
 mod messages;
 pub mod peers;
 mod range;
+mod restart;
 pub mod timing;
 
 pub use record::{Abscissa, Axis, Entry, Figure, Point, Series, Table};

@@ -17,7 +17,9 @@ pub fn driver_messages<R>(work: impl FnOnce() -> Result<R>) -> Result<(R, String
     let result = work();
     drop(redirected);
     let mut bytes = Vec::new();
-    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).context("reading the driver's messages back")?;
+    file.rewind()
+        .and_then(|()| file.read_to_end(&mut bytes))
+        .context("reading the driver's messages back")?;
     Ok((result?, String::from_utf8_lossy(&bytes).into_owned()))
 }
 

@@ -56,7 +56,8 @@ impl Library {
 pub fn cuda_library(source: &str) -> Result<Library, Missing> {
     let source = find_source(source)?;
     let nvcc = find_nvcc()?;
-    let folder = tempfile::tempdir().map_err(|error| Missing(format!("no temporary folder for nvcc's output: {error}")))?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| Missing(format!("no temporary folder for nvcc's output: {error}")))?;
     let output = folder.path().join("libpeer.so");
     let run = Command::new(&nvcc)
         .args(["-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC", "-o"])
@@ -66,11 +67,15 @@ pub fn cuda_library(source: &str) -> Result<Library, Missing> {
         .map_err(|error| Missing(format!("nvcc could not be started: {error}")))?;
     if !run.status.success() {
         let complaint = String::from_utf8_lossy(&run.stderr);
-        return Err(Missing(format!("nvcc refused it: {}", complaint.lines().next().unwrap_or("without a word"))));
+        return Err(Missing(format!(
+            "nvcc refused it: {}",
+            complaint.lines().next().unwrap_or("without a word")
+        )));
     }
     // SAFETY: the library was compiled above from our own source; its initialisers are the CUDA runtime's.
     let library = unsafe { libloading::Library::new(&output) };
-    let library = library.map_err(|error| Missing(format!("what nvcc built could not be loaded: {error}")))?;
+    let library =
+        library.map_err(|error| Missing(format!("what nvcc built could not be loaded: {error}")))?;
     Ok(Library { library, version: nvcc_version(&nvcc), _folder: folder })
 }
 

@@ -196,7 +196,11 @@ pub fn laps(count: usize, mut work: impl FnMut(&mut Clock) -> Result<()>) -> Res
     let mut run = || {
         let mut clock = Clock { last: Instant::now(), seconds: Vec::with_capacity(count) };
         work(&mut clock)?;
-        ensure!(clock.seconds.len() == count, "{} laps were ended, {count} were announced", clock.seconds.len());
+        ensure!(
+            clock.seconds.len() == count,
+            "{} laps were ended, {count} were announced",
+            clock.seconds.len()
+        );
         Ok(clock.seconds)
     };
     if is_untimed() {
@@ -351,7 +355,9 @@ fn percentile(sorted: &[f64], fraction: f64) -> f64 {
     let place = fraction * sorted.len().saturating_sub(1) as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
     match (sorted.get(below), sorted.get(above)) {
-        (Some(below_value), Some(above_value)) => below_value + (above_value - below_value) * (place - below as f64),
+        (Some(below_value), Some(above_value)) => {
+            below_value + (above_value - below_value) * (place - below as f64)
+        }
         _ => f64::NAN,
     }
 }

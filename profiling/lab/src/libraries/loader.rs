@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// What the dynamic loader knows.
 pub(super) struct Loader {
+    /// `LD_LIBRARY_PATH`.
     folders: Vec<PathBuf>,
     /// From `ld.so.cache`: file names and their paths.
     cache: HashMap<String, PathBuf>,
+    defaults: &'static [&'static str],
 }
 
 impl Loader {
@@ -17,24 +19,24 @@ impl Loader {
         Self {
             folders: std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect(),
             cache: std::fs::read("/etc/ld.so.cache").map(|bytes| parse(&bytes)).unwrap_or_default(),
+            defaults: &["/lib64", "/usr/lib64", "/lib", "/usr/lib"],
         }
     }
 
     /// A loader that finds nothing.
     #[cfg(test)]
     pub(super) fn empty() -> Self {
-        Self { folders: vec!["/dev/null".into()], cache: HashMap::new() }
+        Self { folders: Vec::new(), cache: HashMap::new(), defaults: &[] }
     }
 
     /// The file that `dlopen(name)` would open.
     pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
-        let defaults = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].map(Path::new);
         let in_folder = |folder: &Path| Some(folder.join(name)).filter(|path| path.is_file());
         self.folders
             .iter()
             .find_map(|folder| in_folder(folder))
             .or_else(|| self.cache.get(name).cloned().filter(|path| path.is_file()))
-            .or_else(|| defaults.into_iter().find_map(in_folder))
+            .or_else(|| self.defaults.iter().map(Path::new).find_map(in_folder))
     }
 }
 
@@ -59,7 +61,9 @@ fn parse(bytes: &[u8]) -> HashMap<String, PathBuf> {
     let mut found = HashMap::new();
     for entry in 0..number(20).unwrap_or(0) as usize {
         let at = 48 + 24 * entry;
-        let (Some(flags), Some(key), Some(value)) = (number(at), number(at + 4), number(at + 8)) else { break };
+        let (Some(flags), Some(key), Some(value)) = (number(at), number(at + 4), number(at + 8)) else {
+            break;
+        };
         if flags != FLAGS {
             continue;
         }
@@ -77,7 +81,8 @@ mod tests {
 
     #[test]
     fn the_c_library_is_found_where_the_loader_finds_it() {
-        let found = Loader::read().find("libc.so.6").expect("every Linux with glibc has libc.so.6 in its cache");
+        let found =
+            Loader::read().find("libc.so.6").expect("every Linux with glibc has libc.so.6 in its cache");
         assert!(found.is_file());
     }
 

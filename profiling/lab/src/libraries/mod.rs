@@ -100,7 +100,12 @@ struct Wanted {
     cuda_13: &'static str,
 }
 
-const fn wanted(name: &'static str, stem: &'static str, cuda_12: &'static str, cuda_13: &'static str) -> Wanted {
+const fn wanted(
+    name: &'static str,
+    stem: &'static str,
+    cuda_12: &'static str,
+    cuda_13: &'static str,
+) -> Wanted {
     Wanted { name, stem, cuda_12, cuda_13 }
 }
 
@@ -230,13 +235,7 @@ mod tests {
         let names: Vec<String> = links(&found).into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             names,
-            [
-                "libcublas.so",
-                "libcublas.so.13",
-                "libnvrtc-builtins.so.12.0",
-                "libnvrtc.so",
-                "libnvrtc.so.12"
-            ]
+            ["libcublas.so", "libcublas.so.13", "libnvrtc-builtins.so.12.0", "libnvrtc.so", "libnvrtc.so.12"]
         );
     }
 

@@ -35,9 +35,10 @@ pub(super) fn places() -> Vec<Place> {
             });
         }
     }
-    let local = folders(Path::new("/usr/local")).into_iter().rev().filter(|folder| {
-        folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"cuda"))
-    });
+    let local = folders(Path::new("/usr/local"))
+        .into_iter()
+        .rev()
+        .filter(|folder| folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"cuda")));
     for root in local.chain(["/opt/cuda".into()]) {
         toolkit(&root, FoundBy::Toolkit, &mut places);
     }
@@ -46,7 +47,8 @@ pub(super) fn places() -> Vec<Place> {
 }
 
 fn toolkit(root: &Path, found_by: FoundBy, places: &mut Vec<Place>) {
-    let target = if cfg!(target_arch = "aarch64") { "targets/sbsa-linux/lib" } else { "targets/x86_64-linux/lib" };
+    let target =
+        if cfg!(target_arch = "aarch64") { "targets/sbsa-linux/lib" } else { "targets/x86_64-linux/lib" };
     for below in ["lib64", target] {
         places.push(Place { folder: root.join(below), found_by, site: None });
     }
@@ -72,7 +74,9 @@ fn site_packages() -> Vec<PathBuf> {
         .unwrap_or_default();
     // What `cargo kernels` has fetched lies in the build folder, some levels above the program.
     if let Ok(program) = std::env::current_exe() {
-        sites.extend(program.ancestors().skip(1).take(4).flat_map(|folder| folders(&folder.join("toolchain"))));
+        sites.extend(
+            program.ancestors().skip(1).take(4).flat_map(|folder| folders(&folder.join("toolchain"))),
+        );
     }
     for prefix in prefixes {
         for python in folders(&prefix.join("lib")) {
