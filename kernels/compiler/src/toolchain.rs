@@ -56,7 +56,7 @@ pub fn find_or_fetch_nvrtc(pin: Pin) -> Result<PathBuf> {
             None => {}
         }
     }
-    fetch(pin, &fetched).with_context(|| missing(pin, &others))?;
+    fetch(pin, &fetched).map_err(|error| missing(pin, &others, &error))?;
     wheel_folders(&fetched)
         .into_iter()
         .find(|folder| version_in(folder, pin).as_deref() == Some(pin.version))
@@ -132,7 +132,7 @@ fn fetch(pin: Pin, fetched: &Path) -> Result<()> {
         .arg("--requirement")
         .arg(&requirements)
         .output()
-        .context("python3 is not installed")?;
+        .map_err(|_| anyhow!("python3 is not installed"))?;
     if !output.status.success() {
         let _ = fs::remove_dir_all(&partial);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -150,14 +150,14 @@ fn fetch(pin: Pin, fetched: &Path) -> Result<()> {
 }
 
 /// What is missing and how to get it, in one sentence.
-fn missing(pin: Pin, others: &[String]) -> String {
-    let found = match others {
-        [] => "none is installed".to_string(),
-        others => format!("the installed ones are {}", others.join(", ")),
+fn missing(pin: Pin, others: &[String], fetch: &anyhow::Error) -> anyhow::Error {
+    let installed = match others {
+        [] => "is not installed".to_string(),
+        others => format!("is not installed ({} is)", others.join(", ")),
     };
-    format!(
-        "NVRTC {} compiles these kernels, and {found}; to get it, install Python 3 with pip and call this again, or \
-         install CUDA {} and set CUDA_PATH to its folder",
+    anyhow!(
+        "NVRTC {}, which compiles the kernels, {installed} and could not be fetched ({fetch:#}): install Python 3 with \
+         pip and call this again, or install CUDA {} and set CUDA_PATH to its folder",
         pin.version,
         pin.short(),
     )
@@ -176,6 +176,18 @@ mod tests {
         }
         assert_eq!(BASELINE.short(), "12.0");
         assert_eq!(BASELINE.library(), "libnvrtc.so.12");
+    }
+
+    #[test]
+    fn what_is_missing_is_said_in_one_sentence() {
+        let message =
+            missing(BASELINE, &["12.9.86".into()], &anyhow!("python3 is not installed")).to_string();
+        assert_eq!(
+            message,
+            "NVRTC 12.0.140, which compiles the kernels, is not installed (12.9.86 is) and could not be fetched (python3 \
+             is not installed): install Python 3 with pip and call this again, or install CUDA 12.0 and set CUDA_PATH to \
+             its folder"
+        );
     }
 
     #[test]

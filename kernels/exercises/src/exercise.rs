@@ -1,0 +1,175 @@
+//! An exercise as it lies in this folder.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// An exercise.
+#[derive(Clone, Debug)]
+pub struct Exercise {
+    /// The chapter's number, such as `ch01`.
+    pub chapter: String,
+    /// The name, such as `grid_stride`.
+    pub name: String,
+    /// What its `.toml` says.
+    pub about: About,
+}
+
+/// What the `.toml` of an exercise says.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// Its place in the chapter.
+    pub number: u32,
+    /// A few words.
+    pub title: String,
+    /// The task in one sentence, the same as in the source's heading.
+    pub task: String,
+    /// What the check looks at.
+    pub check: String,
+    /// Hints, shown one at a time.
+    pub hints: Vec<String>,
+    /// How the check launches the kernel.
+    pub launch: Launch,
+    /// What the check expects besides right sums.
+    pub expect: Expect,
+}
+
+/// How the check launches the kernel.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Launch {
+    /// Threads in a block.
+    pub threads_in_block: u32,
+    /// Blocks in the grid, whatever the size of the data. Without it the grid has a thread for every
+    /// `elements_per_thread` elements, and at least one block.
+    pub blocks: Option<u32>,
+    /// Neighbouring elements that a thread takes.
+    #[serde(default = "one")]
+    pub elements_per_thread: u32,
+}
+
+/// What the check expects besides right sums.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// How many bytes a thread moves with one load or store.
+    pub bytes_per_access: u32,
+}
+
+/// The exercises of a chapter, in the chapter's order. The chapter may be a crate's whole name.
+///
+/// # Errors
+/// When there are none, or a file is not what it should be.
+pub fn find(root: &Path, chapter: &str) -> Result<Vec<Exercise>> {
+    let number = chapter.split('-').next().unwrap_or(chapter);
+    let mut exercises = Vec::new();
+    for file in compiler::names(&root.join("kernels/exercises"), ".toml")? {
+        if let Some(name) = file.strip_prefix(&format!("{number}_")) {
+            let path = format!("kernels/exercises/{file}.toml");
+            let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+            let about = toml::from_str(&text).with_context(|| format!("reading {path}"))?;
+            exercises.push(Exercise { chapter: number.to_string(), name: name.to_string(), about });
+        }
+    }
+    if exercises.is_empty() {
+        bail!("{chapter} has no exercises: kernels/exercises holds no {number}_*.toml");
+    }
+    exercises.sort_by_key(|exercise| exercise.about.number);
+    Ok(exercises)
+}
+
+impl Exercise {
+    /// The kernel's name, which is also the file's.
+    pub fn kernel(&self) -> String {
+        format!("{}_{}", self.chapter, self.name)
+    }
+
+    /// The file with the hole, from the repository's root.
+    pub fn path(&self) -> String {
+        format!("kernels/exercises/{}.cu", self.kernel())
+    }
+
+    /// The solution, from the repository's root.
+    pub fn solution_path(&self) -> String {
+        format!("kernels/exercises/{}.solution.cu", self.kernel())
+    }
+}
+
+/// The three parts of an exercise's source: what stands before the hole, in it, and behind it.
+///
+/// # Errors
+/// When it has not exactly one hole.
+pub fn hole(source: &str) -> Result<[&str; 3]> {
+    let parts = |source| {
+        let (before, rest) = str::split_once(source, "    // Your turn: begin.\n")?;
+        let (hole, after) = rest.split_once("    // Your turn: end.\n")?;
+        (!after.contains("// Your turn:")).then_some([before, hole, after])
+    };
+    parts(source).context(
+        "a hole lies between `// Your turn: begin.` and `// Your turn: end.`, each on its own line, once",
+    )
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exercises() -> Vec<Exercise> {
+        find(&compiler::workspace_root(), "ch01-raw-kernel").unwrap()
+    }
+
+    fn read(path: &str) -> String {
+        fs::read_to_string(compiler::workspace_root().join(path)).unwrap()
+    }
+
+    #[test]
+    fn chapter_1_has_three_in_order() {
+        let names: Vec<String> = exercises().into_iter().map(|exercise| exercise.name).collect();
+        assert_eq!(names, ["guard", "grid_stride", "float4"]);
+    }
+
+    #[test]
+    fn a_solution_differs_from_its_exercise_in_the_hole_alone() {
+        for exercise in exercises() {
+            let (skeleton, solution) = (read(&exercise.path()), read(&exercise.solution_path()));
+            let [before, _, after] = hole(&skeleton).unwrap();
+            let [solution_before, solution_hole, solution_after] = hole(&solution).unwrap();
+            assert_eq!((before, after), (solution_before, solution_after), "{}", exercise.path());
+            assert!(!solution_hole.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_heading_says_the_task_and_the_command() {
+        for exercise in exercises() {
+            let source = read(&exercise.path());
+            let task = format!("// {}\n", exercise.about.task);
+            assert!(source.contains(&task), "{} lacks `{task}`", exercise.path());
+            let command = format!("`cargo book exercise {} {}`", exercise.chapter, exercise.name);
+            assert!(source.contains(&command), "{} lacks `{command}`", exercise.path());
+            assert!(source.contains(&format!("void {}(", exercise.kernel())));
+            assert_eq!(exercise.about.hints.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_source_with_no_hole_or_two_is_refused() {
+        let one = "a\n    // Your turn: begin.\nb\n    // Your turn: end.\nc\n";
+        assert_eq!(hole(one).unwrap(), ["a\n", "b\n", "c\n"]);
+        assert!(hole("a\n").is_err());
+        assert!(hole(&format!("{one}{one}")).is_err());
+    }
+
+    #[test]
+    fn a_chapter_without_exercises_says_so() {
+        let message = find(&compiler::workspace_root(), "ch99").unwrap_err().to_string();
+        assert_eq!(message, "ch99 has no exercises: kernels/exercises holds no ch99_*.toml");
+    }
+}

@@ -1,0 +1,13 @@
+//! The readers' exercises: kernels with one hole each, and the check of what a reader puts in.
+//!
+//! An exercise is three files of this folder: `chNN_<name>.cu` with the hole, `chNN_<name>.solution.cu`, and
+//! `chNN_<name>.toml` with the task, the hints and what the check expects. [`find`] reads them, [`observe`] runs a kernel on
+//! a device at awkward sizes, [`judge`] says in the words of the lesson what is wrong.
+
+mod exercise;
+mod judge;
+mod run;
+
+pub use exercise::{About, Exercise, Expect, Launch, find, hole};
+pub use judge::judge;
+pub use run::{Attempt, Counts, Observation, SIZES, Stop, observe};

@@ -1,0 +1,194 @@
+//! Checks a reader's kernel; behind `cargo book exercise`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use compiler::{Compiler, KernelSource};
+use exercises::{Attempt, Exercise, SIZES, Stop, find, hole, judge, observe};
+use lab::DeviceChoice;
+
+/// Checks the kernels of an exercise and explains what is wrong.
+///
+/// Put your code between the two `Your turn` lines of kernels/exercises/CHAPTER_NAME.cu and call this again. Without NAME,
+/// all exercises of the chapter are checked in order, up to the first that is not solved. The check runs on the emulated
+/// GPU, which counts every memory access and names the thread that goes astray.
+#[derive(Parser)]
+#[command(name = "cargo book exercise", bin_name = "cargo book exercise", version)]
+struct Arguments {
+    /// The chapter, such as ch01
+    chapter: String,
+    /// The exercise
+    name: Option<String>,
+    /// Show a hint; `--hint 2` shows the second
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, default_missing_value = "1", requires = "name")]
+    hint: Option<usize>,
+    /// Show what the solution has in the hole
+    #[arg(long, requires = "name")]
+    solution: bool,
+    /// List the chapter's exercises
+    #[arg(long)]
+    list: bool,
+    /// Check another file than the exercise's own
+    #[arg(long, requires = "name")]
+    file: Option<PathBuf>,
+    /// Where the kernel runs: `emulated`, or `gpu`, where accesses are not counted
+    #[arg(long, default_value = "emulated", value_parser = ["emulated", "gpu"])]
+    device: String,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let root = compiler::workspace_root();
+    let all = find(&root, &arguments.chapter)?;
+    let chosen: Vec<&Exercise> = match &arguments.name {
+        None => all.iter().collect(),
+        Some(name) => vec![all.iter().find(|exercise| exercise.name == *name).with_context(|| {
+            let names: Vec<&str> = all.iter().map(|exercise| exercise.name.as_str()).collect();
+            format!("{} has no exercise `{name}`, only {}", arguments.chapter, names.join(", "))
+        })?],
+    };
+    if arguments.list {
+        for exercise in chosen {
+            println!("{:16} {}", exercise.name, exercise.about.task);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(number) = arguments.hint {
+        return hint(chosen[0], number);
+    }
+    if arguments.solution {
+        let path = chosen[0].solution_path();
+        let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+        print!("{}", hole(&text).with_context(|| path.clone())?[1]);
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    let checker = Checker::prepare(&root, &arguments.device)?;
+    for exercise in &chosen {
+        match checker.check(exercise, arguments.file.as_deref())? {
+            None => println!("{:16} solved", exercise.name),
+            Some(wrong) => {
+                println!("{:16} not yet\n\n{wrong}\n", exercise.name);
+                println!("Task:  {}", exercise.about.task);
+                println!("File:  {}", exercise.path());
+                println!("Hint:  cargo book exercise {} {} --hint", exercise.chapter, exercise.name);
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn hint(exercise: &Exercise, number: usize) -> Result<ExitCode> {
+    let hints = &exercise.about.hints;
+    let Some(text) = number.checked_sub(1).and_then(|index| hints.get(index)) else {
+        bail!("{} has hints 1 to {}", exercise.name, hints.len());
+    };
+    println!("{text}");
+    let command = format!("cargo book exercise {} {}", exercise.chapter, exercise.name);
+    match number < hints.len() {
+        true => println!("\nThe next one: {command} --hint {}", number + 1),
+        false => println!("\nThat was the last; the solution: {command} --solution"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What every check needs.
+struct Checker<'a> {
+    root: &'a Path,
+    compiler: Compiler,
+    counters: Option<PathBuf>,
+    emulated: bool,
+}
+
+impl<'a> Checker<'a> {
+    /// Puts the device in place and opens the compiler. First of all, because it may start the program anew.
+    fn prepare(root: &'a Path, device: &str) -> Result<Self> {
+        let emulated = device == "emulated";
+        let mut counters = None;
+        if emulated {
+            let file = std::env::temp_dir().join(format!("exercise-counters-{}.jsonl", std::process::id()));
+            // SAFETY: the program has one thread yet.
+            unsafe { std::env::set_var("EMULATED_GPU_COUNTERS", &file) };
+            counters = Some(file);
+        }
+        lab::prepare_device(if emulated { DeviceChoice::Emulated } else { DeviceChoice::Gpu })?;
+        Ok(Self { root, compiler: Compiler::open()?, counters, emulated })
+    }
+
+    /// What is wrong with an exercise; `None` if it is solved.
+    fn check(&self, exercise: &Exercise, file: Option<&Path>) -> Result<Option<String>> {
+        let mut source = KernelSource::read(self.root, &exercise.path())?;
+        if let Some(file) = file {
+            source.text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+            source.path = file.display().to_string();
+        }
+        let ptx = match self.compiler.compile(&source) {
+            Ok(ptx) => ptx,
+            Err(error) => return Ok(Some(format!("It does not compile:\n{error}"))),
+        };
+        let kernel = exercise.kernel();
+        if !ptx.contains(&format!("{kernel}_param_3\n)")) {
+            let path = &source.path;
+            return Ok(Some(format!(
+                "The kernel must keep its name and its four parameters: `{kernel}(a, b, c, n)` in {path}."
+            )));
+        }
+        let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
+        let context = lab::open_device()?;
+        for n in SIZES {
+            match observe(&context, &attempt, n, self.counters.as_deref()) {
+                Ok(seen) => {
+                    if let Some(wrong) = judge(&exercise.about, &seen) {
+                        return Ok(Some(wrong));
+                    }
+                }
+                Err(Stop::Kernel(error, n)) => return Ok(Some(stopped(error, n, self.emulated))),
+                Err(Stop::Setup(error)) => bail!("running {kernel} for {n} elements: {error}"),
+            }
+        }
+        if self.emulated && self.counters.as_ref().is_some_and(|file| !file.exists()) {
+            bail!("the emulated GPU wrote no counts, so the check is incomplete");
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Checker<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = &self.counters {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// The device stopped the kernel.
+fn stopped(error: cudarc::driver::DriverError, n: usize, emulated: bool) -> String {
+    use cudarc::driver::sys::CUresult::*;
+    let what = match error.0 {
+        CUDA_ERROR_ILLEGAL_ADDRESS => "it reached memory that is not part of a, b or c",
+        CUDA_ERROR_MISALIGNED_ADDRESS => {
+            "an access of 16 bytes went to an address that is no multiple of 16: the first of four elements must have an \
+             index that is a multiple of 4"
+        }
+        CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
+        _ => "it failed",
+    };
+    let where_ = match emulated {
+        true => "The report above names the thread and the line.",
+        false => "A GPU does not say which thread it was: `--device emulated` does.",
+    };
+    format!("With n = {n} the device stopped the kernel, because {what} ({error}). {where_}")
+}

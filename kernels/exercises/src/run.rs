@@ -1,0 +1,167 @@
+//! Runs a reader's kernel and writes down what it did to memory.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::nvrtc::Ptx;
+use serde::Deserialize;
+
+use crate::exercise::Launch;
+
+/// The sizes of the check, the most telling first.
+pub const SIZES: [usize; 6] = [1000, 65_537, 33, 31, 1, 0];
+
+/// Elements in front of and behind the result that no thread may touch. A multiple of every alignment.
+const MARGIN: usize = 4096;
+
+/// What lies where nothing has been written: a NaN that no sum gives.
+const UNTOUCHED: u32 = 0x7fc0_a11e;
+
+/// A reader's kernel, compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The kernel's name.
+    pub kernel: &'a str,
+    /// Its PTX.
+    pub ptx: &'a str,
+    /// How to launch it.
+    pub launch: &'a Launch,
+}
+
+/// What a launch did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Elements.
+    pub n: usize,
+    /// Blocks in the grid.
+    pub blocks: u32,
+    /// The result, `None` where nothing was written.
+    pub result: Vec<Option<f32>>,
+    /// The first element in front of the result that was written, counted backwards from it.
+    pub written_before: Option<usize>,
+    /// The first element behind the result that was written, counted from the result's start.
+    pub written_behind: Option<usize>,
+    /// What the emulated GPU counted; nothing on another GPU.
+    pub counts: Option<Counts>,
+}
+
+/// Memory accesses that the emulated GPU counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Counts {
+    /// Load instructions of warps that reached global memory.
+    #[serde(rename = "global_load_requests")]
+    pub load_requests: u64,
+    /// 32-byte sectors that they touched.
+    #[serde(rename = "global_load_sectors")]
+    pub load_sectors: u64,
+    /// Store instructions of warps that reached global memory.
+    #[serde(rename = "global_store_requests")]
+    pub store_requests: u64,
+    /// 32-byte sectors that they touched.
+    #[serde(rename = "global_store_sectors")]
+    pub store_sectors: u64,
+}
+
+/// Why there is nothing to observe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The driver refused to load the kernel, to allocate, to copy.
+    Setup(DriverError),
+    /// The device stopped the kernel, at this size.
+    Kernel(DriverError, usize),
+}
+
+/// Input `a` at an index. The inputs are such that a sum tells which elements were added.
+pub(crate) fn a(i: usize) -> f32 {
+    i as f32
+}
+
+/// Input `b` at an index.
+pub(crate) fn b(i: usize) -> f32 {
+    0.5 * i as f32
+}
+
+impl Launch {
+    /// Blocks for a number of elements. One at least, so that a launch for no elements shows a missing guard.
+    pub fn grid(&self, n: usize) -> u32 {
+        let elements = self.threads_in_block as usize * self.elements_per_thread as usize;
+        self.blocks.unwrap_or(n.div_ceil(elements).max(1) as u32)
+    }
+}
+
+/// Runs a kernel once for a number of elements: first between margins, which show what it writes where it should not, then
+/// in memory of the exact size, where the device itself stops what reaches out of it.
+///
+/// `counters` is the file to which the emulated GPU appends its counts.
+///
+/// # Errors
+/// When the device stopped the kernel, or the driver refused before that.
+pub fn observe(
+    context: &Arc<CudaContext>,
+    attempt: &Attempt<'_>,
+    n: usize,
+    counters: Option<&Path>,
+) -> Result<Observation, Stop> {
+    let module = context.load_module(Ptx::from_src(attempt.ptx)).map_err(Stop::Setup)?;
+    let kernel = module.load_function(attempt.kernel).map_err(Stop::Setup)?;
+    let memory = run(context, &kernel, attempt.launch, n, MARGIN)?;
+    let counts = counters.and_then(last_counts);
+    let touched = |value: &f32| value.to_bits() != UNTOUCHED;
+    let observation = Observation {
+        n,
+        blocks: attempt.launch.grid(n),
+        result: memory[MARGIN..][..n].iter().map(|value| touched(value).then_some(*value)).collect(),
+        written_before: memory[..MARGIN].iter().rev().position(touched).map(|before| before + 1),
+        written_behind: memory[MARGIN + n..].iter().position(touched).map(|behind| n + behind),
+        counts,
+    };
+    let sound = observation.written_before.is_none() && observation.written_behind.is_none();
+    if sound && n > 0 {
+        run(context, &kernel, attempt.launch, n, 0)?;
+    }
+    Ok(observation)
+}
+
+/// One launch. The memory of `c` afterwards, with its margins.
+fn run(
+    context: &Arc<CudaContext>,
+    kernel: &CudaFunction,
+    launch: &Launch,
+    n: usize,
+    margin: usize,
+) -> Result<Vec<f32>, Stop> {
+    let stream = context.default_stream();
+    let untouched = f32::from_bits(UNTOUCHED);
+    let framed = |value: fn(usize) -> f32| -> Vec<f32> {
+        let frame = || std::iter::repeat_n(untouched, margin);
+        frame().chain((0..n).map(value)).chain(frame()).collect()
+    };
+    let inner = margin..margin + n;
+    let device_a = stream.clone_htod(&framed(a)).map_err(Stop::Setup)?;
+    let device_b = stream.clone_htod(&framed(b)).map_err(Stop::Setup)?;
+    let mut device_c = stream.clone_htod(&vec![untouched; n + 2 * margin]).map_err(Stop::Setup)?;
+    let config = LaunchConfig {
+        grid_dim: (launch.grid(n), 1, 1),
+        block_dim: (launch.threads_in_block, 1, 1),
+        shared_mem_bytes: 0,
+    };
+    {
+        let (a, b, mut c) =
+            (device_a.slice(inner.clone()), device_b.slice(inner.clone()), device_c.slice_mut(inner));
+        let mut builder = stream.launch_builder(kernel);
+        builder.arg(&a).arg(&b).arg(&mut c).arg(&n);
+        // SAFETY: the parameters are those of every exercise's signature, which the check reads from the PTX before it comes
+        // here. What the kernel does with the memory is the reader's work: this program is there to find out, holds nothing
+        // in that context that it minds losing, and ends afterwards.
+        unsafe { builder.launch(config) }.map_err(|error| Stop::Kernel(error, n))?;
+    }
+    stream.synchronize().map_err(|error| Stop::Kernel(error, n))?;
+    stream.clone_dtoh(&device_c).map_err(|error| Stop::Kernel(error, n))
+}
+
+/// The counts of the last launch in the emulated GPU's file.
+fn last_counts(file: &Path) -> Option<Counts> {
+    serde_json::from_str(fs::read_to_string(file).ok()?.lines().last()?).ok()
+}
