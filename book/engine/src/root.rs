@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 
 /// The repository on this machine.
 #[derive(Clone, Debug)]
@@ -39,23 +38,40 @@ impl Chapter {
 
 impl Root {
     /// The repository that holds the current folder, else the one that this program was built from.
+    ///
+    /// # Errors
+    /// When there is none.
     pub fn find() -> Result<Root> {
         let here = std::env::current_dir().context("asking for the current folder")?;
         let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
-        match above(&here).or_else(|| above(built_from)) {
-            Some(path) => Root::open(path),
+        match Root::above(&here)?.or(Root::above(built_from)?) {
+            Some(root) => Ok(root),
             None => bail!("no book/book.toml here or above: run this inside a clone of the repository"),
         }
     }
 
+    /// The repository that holds `folder`.
+    ///
+    /// # Errors
+    /// When a chapter's manifest cannot be read.
+    pub fn above(folder: &Path) -> Result<Option<Root>> {
+        let top = folder.ancestors().find(|folder| folder.join("book/book.toml").is_file());
+        top.map(|top| Root::open(top.to_path_buf())).transpose()
+    }
+
     /// The repository in `path`.
+    ///
+    /// # Errors
+    /// When a chapter's manifest cannot be read.
     pub fn open(path: PathBuf) -> Result<Root> {
         let folder = path.join("chapters");
         let mut chapters = Vec::new();
         for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
             let manifest = entry?.path().join("Cargo.toml");
             if manifest.is_file() {
-                chapters.push(read_chapter(&manifest)?);
+                chapters.push(
+                    read_chapter(&manifest).with_context(|| format!("reading {}", manifest.display()))?,
+                );
             }
         }
         chapters.sort_by(|a, b| a.name.cmp(&b.name));
@@ -78,6 +94,9 @@ impl Root {
     }
 
     /// The chapter of that name: whole (`ch01-raw-kernel`) or short (`ch01`).
+    ///
+    /// # Errors
+    /// When there is none; the message lists those that there are.
     pub fn chapter(&self, name: &str) -> Result<&Chapter> {
         self.chapters.iter().find(|chapter| chapter.name == name || chapter.short() == name).with_context(
             || {
@@ -86,42 +105,15 @@ impl Root {
             },
         )
     }
+
+    /// A path as the reader knows it: relative to the repository, with `/`.
+    pub fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.path).unwrap_or(path).to_string_lossy().replace('\\', "/")
+    }
 }
 
-#[derive(Deserialize)]
-struct Manifest {
-    package: Package,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    metadata: Metadata,
-}
-
-#[derive(Default, Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    lab: Lab,
-}
-
-#[derive(Default, Deserialize)]
-struct Lab {
-    title: Option<String>,
-    #[serde(default)]
-    heavy: bool,
-}
-
-fn read_chapter(path: &Path) -> Result<Chapter> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let manifest: Manifest = toml::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
-    let Package { name, description, metadata } = manifest.package;
-    Ok(Chapter { name, title: metadata.lab.title.unwrap_or(description), heavy: metadata.lab.heavy })
-}
-
-fn above(start: &Path) -> Option<PathBuf> {
-    start.ancestors().find(|folder| folder.join("book/book.toml").is_file()).map(Path::to_path_buf)
+fn read_chapter(manifest: &Path) -> Result<Chapter> {
+    let record::chapter::Chapter { name, title, heavy, .. } =
+        record::chapter::Chapter::parse(&std::fs::read_to_string(manifest)?)?;
+    Ok(Chapter { name, title, heavy })
 }

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use mdbook_driver::MDBook;
 
+use crate::preprocess::Lab;
 use crate::root::Root;
 
 /// How the book is built.
@@ -35,9 +37,21 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Builds the book and returns what is wrong on its pages. Records are read afresh each time, nothing is written but the
-/// destination, and it may be called from any thread.
+/// Builds the book and returns what is wrong on its pages; unless problems go on the page, nothing is rendered then. Records are
+/// read afresh each time, nothing is written but the destination, and it may be called from any thread.
+///
+/// # Errors
+/// When mdBook itself cannot: a broken `book.toml` or `SUMMARY.md`, a page that is missing, a full disk.
 pub fn build(root: &Root, options: &Options) -> Result<Vec<Problem>> {
-    let _ = (root, options);
-    Ok(Vec::new())
+    let mut book = MDBook::load(root.book()).context("reading the book")?;
+    book.config.build.build_dir = options.destination.clone();
+    let lab = Lab::new(options.problems_on_page);
+    book.with_preprocessor(lab.clone());
+    let built = book.build();
+    let problems = lab.take_problems();
+    match built {
+        // The error is the list of problems, which the caller prints.
+        Err(_) if !problems.is_empty() && !options.problems_on_page => Ok(problems),
+        built => built.context("building the book").map(|()| problems),
+    }
 }
