@@ -1,0 +1,6 @@
+//! Nsight Compute: what one kernel did with the hardware.
+
+pub mod kernels;
+pub mod metrics;
+pub mod raw;
+pub mod session;
