@@ -1,1 +1,4 @@
 //! The suite.
+
+#[cfg(feature = "installed")]
+mod kernels;

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use compiler::{Compiler, KernelSource};
+use cudarc::driver::{CudaContext, DriverError};
 use exercises::{Attempt, Exercise, SIZES, Stop, find, hole, judge, observe};
 use lab::DeviceChoice;
 
@@ -34,9 +36,9 @@ struct Arguments {
     /// Check another file than the exercise's own
     #[arg(long, requires = "name")]
     file: Option<PathBuf>,
-    /// Where the kernel runs: `emulated`, or `gpu`, where accesses are not counted
-    #[arg(long, default_value = "emulated", value_parser = ["emulated", "gpu"])]
-    device: String,
+    /// Where the kernel runs. A GPU counts no accesses, and does not say which thread went astray
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Emulated)]
+    device: DeviceChoice,
 }
 
 fn main() -> ExitCode {
@@ -75,7 +77,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
 
-    let checker = Checker::prepare(&root, &arguments.device)?;
+    let checker = Checker::prepare(&root, arguments.device)?;
     for exercise in &chosen {
         match checker.check(exercise, arguments.file.as_deref())? {
             None => println!("{:16} solved", exercise.name),
@@ -109,23 +111,22 @@ fn hint(exercise: &Exercise, number: usize) -> Result<ExitCode> {
 struct Checker<'a> {
     root: &'a Path,
     compiler: Compiler,
+    context: Arc<CudaContext>,
+    /// The file that the emulated GPU writes its counts to; nothing on another GPU.
     counters: Option<PathBuf>,
-    emulated: bool,
 }
 
 impl<'a> Checker<'a> {
-    /// Puts the device in place and opens the compiler. First of all, because it may start the program anew.
-    fn prepare(root: &'a Path, device: &str) -> Result<Self> {
-        let emulated = device == "emulated";
-        let mut counters = None;
-        if emulated {
-            let file = std::env::temp_dir().join(format!("exercise-counters-{}.jsonl", std::process::id()));
-            // SAFETY: the program has one thread yet.
-            unsafe { std::env::set_var("EMULATED_GPU_COUNTERS", &file) };
-            counters = Some(file);
-        }
-        lab::prepare_device(if emulated { DeviceChoice::Emulated } else { DeviceChoice::Gpu })?;
-        Ok(Self { root, compiler: Compiler::open()?, counters, emulated })
+    /// Puts the device in place, first of all because that may start the program anew, and opens the compiler.
+    fn prepare(root: &'a Path, device: DeviceChoice) -> Result<Self> {
+        let counters = std::env::temp_dir().join(format!("exercise-counters-{}.jsonl", std::process::id()));
+        // SAFETY: the program has one thread yet.
+        unsafe { std::env::set_var("EMULATED_GPU_COUNTERS", &counters) };
+        lab::prepare_device(device)?;
+        let compiler = Compiler::open()?;
+        let context = lab::open_device()?;
+        let counters = lab::is_emulated(&context).then_some(counters);
+        Ok(Self { root, compiler, context, counters })
     }
 
     /// What is wrong with an exercise; `None` if it is solved.
@@ -147,19 +148,18 @@ impl<'a> Checker<'a> {
             )));
         }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
-        let context = lab::open_device()?;
         for n in SIZES {
-            match observe(&context, &attempt, n, self.counters.as_deref()) {
+            match observe(&self.context, &attempt, n, self.counters.as_deref()) {
                 Ok(seen) => {
                     if let Some(wrong) = judge(&exercise.about, &seen) {
                         return Ok(Some(wrong));
                     }
                 }
-                Err(Stop::Kernel(error, n)) => return Ok(Some(stopped(error, n, self.emulated))),
+                Err(Stop::Kernel(error, n)) => return Ok(Some(stopped(error, n, self.counters.is_some()))),
                 Err(Stop::Setup(error)) => bail!("running {kernel} for {n} elements: {error}"),
             }
         }
-        if self.emulated && self.counters.as_ref().is_some_and(|file| !file.exists()) {
+        if self.counters.as_ref().is_some_and(|file| !file.exists()) {
             bail!("the emulated GPU wrote no counts, so the check is incomplete");
         }
         Ok(None)
@@ -175,7 +175,7 @@ impl Drop for Checker<'_> {
 }
 
 /// The device stopped the kernel.
-fn stopped(error: cudarc::driver::DriverError, n: usize, emulated: bool) -> String {
+fn stopped(error: DriverError, n: usize, emulated: bool) -> String {
     use cudarc::driver::sys::CUresult::*;
     let what = match error.0 {
         CUDA_ERROR_ILLEGAL_ADDRESS => "it reached memory that is not part of a, b or c",

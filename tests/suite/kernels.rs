@@ -1,0 +1,237 @@
+//! `cargo kernels` and `cargo book exercise` with the real compiler. Needs Python with pip, or NVRTC 12.0.140.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+use tempfile::TempDir;
+
+#[test]
+fn committed_ptx_follows_from_the_sources_in_a_clone_elsewhere() {
+    let clone = clone_of_kernels();
+    let output = cargo_kernels(clone.path(), &["--check"]);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn what_does_not_follow_is_listed_and_regenerated() {
+    let clone = clone_of_kernels();
+    let (cuda, ptx) = (clone.path().join("kernels/cuda"), clone.path().join("kernels/ptx"));
+    let committed = fs::read_to_string(ptx.join("copy_01_float4.ptx")).unwrap();
+    fs::remove_file(ptx.join("copy_01_float4.ptx")).unwrap();
+    fs::write(ptx.join("of_no_source.ptx"), "").unwrap();
+    append(&cuda.join("vector_add_01_scalar.cu"), "// Changed.\n");
+    append(&ptx.join("launch_01_empty.ptx"), "// Changed.\n");
+
+    let output = cargo_kernels(clone.path(), &["--check"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output);
+    let states = [
+        ("copy_01_float4", "missing"),
+        ("of_no_source", "orphan"),
+        ("vector_add_01_scalar", "differs"),
+        ("launch_01_empty", "differs"),
+    ];
+    for (name, state) in states {
+        let line = said.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        assert!(line.contains(state), "{name}: {said}");
+    }
+    assert!(said.contains("4 of 8 do not follow from kernels/cuda: run `cargo kernels`"), "{said}");
+
+    assert!(cargo_kernels(clone.path(), &[]).status.success());
+    assert!(cargo_kernels(clone.path(), &["--check"]).status.success());
+    assert_eq!(fs::read_to_string(ptx.join("copy_01_float4.ptx")).unwrap(), committed);
+    assert!(!ptx.join("of_no_source.ptx").exists());
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_is_an_error_with_file_and_line_and_nothing_is_written() {
+    let clone = clone_of_kernels();
+    fs::remove_file(clone.path().join("kernels/ptx/copy_01_float4.ptx")).unwrap();
+    let source = "extern \"C\" __global__ void vector_add_05_wrong() {\n    nothing = 1;\n}\n";
+    fs::write(clone.path().join("kernels/cuda/vector_add_05_wrong.cu"), source).unwrap();
+    let output = cargo_kernels(clone.path(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output);
+    assert!(
+        said.contains("kernels/cuda/vector_add_05_wrong.cu:2: error: identifier \"nothing\" is undefined"),
+        "{said}"
+    );
+    assert!(!clone.path().join("kernels/ptx/copy_01_float4.ptx").exists());
+}
+
+#[test]
+fn a_header_is_included_hashed_and_named_relative_to_the_repository() {
+    let clone = clone_of_kernels();
+    let cuda = clone.path().join("kernels/cuda");
+    fs::write(
+        cuda.join("common.cuh"),
+        "__device__ __noinline__ float twice(float x) {\n    return x + x;\n}\n",
+    )
+    .unwrap();
+    let source = "// target: compute_80, options: --device-int128\n#include \"common.cuh\"\n\
+                  extern \"C\" __global__ void twice_01(float* c) {\n    *c = twice(*c);\n}\n";
+    fs::write(cuda.join("twice_01.cu"), source).unwrap();
+    let output = cargo_kernels(clone.path(), &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    let ptx = fs::read_to_string(clone.path().join("kernels/ptx/twice_01.ptx")).unwrap();
+    assert!(ptx.contains(".target sm_80"), "{ptx}");
+    assert!(ptx.contains("--device-int128\n"), "{ptx}");
+    assert!(ptx.contains("// source: kernels/cuda/common.cuh sha256:"), "{ptx}");
+    assert!(ptx.contains("\"kernels/cuda/twice_01.cu\""), "{ptx}");
+    assert!(ptx.contains("\"kernels/cuda/common.cuh\""), "{ptx}");
+    assert!(!ptx.contains(clone.path().to_str().unwrap()), "{ptx}");
+}
+
+#[test]
+fn without_nvrtc_and_python_one_sentence_says_what_is_missing() {
+    let clone = clone_of_kernels();
+    let output = program("compiler").current_dir(clone.path()).env("PATH", clone.path()).output().unwrap();
+    if output.status.success() {
+        // The system has a copy, which is found without Python.
+        assert!(nvrtc().starts_with("/usr"), "{}", text(&output));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output);
+    let wanted = "NVRTC 12.0.140, which compiles the kernels, is not installed";
+    assert!(
+        said.contains(wanted) && said.contains("(python3 is not installed): install Python 3 with pip"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
+    for (name, wrong) in [
+        ("guard", "Only c[0] was written, by all 1024 threads."),
+        ("grid_stride", "Only the first 1024 of 65,537 elements were written"),
+        ("float4", "load requests where 1026 would do"),
+    ] {
+        let output = exercise(name, None);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains(wrong), "{}", text(&output));
+
+        let solution = workspace().join(format!("kernels/exercises/ch01_{name}.solution.cu"));
+        let output = exercise(name, Some(&solution));
+        assert!(output.status.success(), "{}", text(&output));
+        assert!(text(&output).contains("solved"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
+    let index = "size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;";
+    let add = "c[i] = a[i] + b[i];";
+    for (name, hole, wrong) in [
+        ("guard", format!("{index} {add}"), "Block 3, thread 232 wrote c[1000], past the end: n is 1000."),
+        ("guard", format!("size_t i = threadIdx.x; if (i < n) {add}"), "as many as one block has"),
+        ("guard", format!("{index} if (i <= n) {add}"), "Block 3, thread 232 wrote c[1000]"),
+        (
+            "guard",
+            format!("{index} float x = a[i]; if (i < n) c[i] = x + b[i];"),
+            "With n = 1000 the device stopped",
+        ),
+        ("guard", format!("{index} if (i < n) c[i] = a[i] - b[i];"), "c[1] is 0.5, which is a["),
+        ("guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "It does not compile:"),
+        (
+            "grid_stride",
+            format!("for (size_t i = first; i < n; i += blockDim.x) {add}"),
+            "added more than once",
+        ),
+        (
+            "grid_stride",
+            format!(
+                "size_t m = (n + gridDim.x * blockDim.x - 1) / (gridDim.x * blockDim.x);
+                 for (size_t i = first * m; i < first * m + m && i < n; ++i) {add}"
+            ),
+            "sectors where 4 would do",
+        ),
+        (
+            "float4",
+            format!("if (first + 4 <= n) {{ for (size_t i = first; i < first + 4; ++i) {add} }}"),
+            "last element",
+        ),
+        (
+            "float4",
+            "reinterpret_cast<float4*>(c + 1)[first / 4] = float4();".into(),
+            "16 bytes went to an address",
+        ),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let path = workspace().join(format!("kernels/exercises/ch01_{name}.cu"));
+        let source = fs::read_to_string(path).unwrap();
+        let (before, rest) = source.split_once("    // Your turn: begin.\n").unwrap();
+        let (_, after) = rest.split_once("    // Your turn: end.\n").unwrap();
+        let attempt = folder.path().join("attempt.cu");
+        fs::write(&attempt, format!("{before}{hole}\n{after}")).unwrap();
+        let output = exercise(name, Some(&attempt));
+        assert_eq!(output.status.code(), Some(1), "{hole}: {}", text(&output));
+        assert!(text(&output).contains(wrong), "{hole}: {}", text(&output));
+    }
+}
+
+/// `cargo book exercise ch01 NAME` on the emulated GPU.
+fn exercise(name: &str, file: Option<&Path>) -> Output {
+    let mut command = program("exercises");
+    command.current_dir(workspace()).args(["ch01", name]);
+    if let Some(file) = file {
+        command.arg("--file").arg(file);
+    }
+    command.output().unwrap()
+}
+
+/// `cargo kernels`, called in a clone.
+fn cargo_kernels(clone: &Path, arguments: &[&str]) -> Output {
+    program("compiler").current_dir(clone).args(arguments).env("LD_LIBRARY_PATH", nvrtc()).output().unwrap()
+}
+
+/// The folder of the pinned NVRTC, fetched once.
+fn nvrtc() -> PathBuf {
+    compiler::find_or_fetch_nvrtc(compiler::BASELINE).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+/// A folder, with a space in its name, that holds a copy of `kernels/cuda` and `kernels/ptx`.
+fn clone_of_kernels() -> TempDir {
+    let clone = tempfile::Builder::new().prefix("another clone ").tempdir().unwrap();
+    for folder in ["kernels/cuda", "kernels/ptx"] {
+        let to = clone.path().join(folder);
+        fs::create_dir_all(&to).unwrap();
+        for entry in fs::read_dir(workspace().join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+    clone
+}
+
+/// A program of the workspace, built beside this one.
+fn program(package: &str) -> Command {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", package, "--bins"])
+        .current_dir(workspace())
+        .status()
+        .unwrap();
+    assert!(built.success(), "{package} does not build");
+    // target/debug/deps/suite-0123 → target/debug
+    let here = env::current_exe().unwrap();
+    let mut command = Command::new(here.parent().unwrap().parent().unwrap().join(package));
+    command
+        .env_remove("CUDA_PATH")
+        .env_remove("CUDA_HOME")
+        .env_remove("CONDA_PREFIX")
+        .env_remove("LD_LIBRARY_PATH");
+    command
+}
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn append(path: &Path, line: &str) {
+    fs::write(path, fs::read_to_string(path).unwrap() + line).unwrap();
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
