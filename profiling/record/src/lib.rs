@@ -4,6 +4,7 @@
 //! so that a new recording is a small diff. `book/src/contributing/records.md` describes every field for readers.
 
 pub mod chapter;
+mod compare;
 mod date;
 pub mod format;
 pub mod inputs;
