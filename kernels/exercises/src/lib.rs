@@ -2,7 +2,8 @@
 //!
 //! An exercise is three files of this folder: `chNN_<name>.cu` with the hole, `chNN_<name>.solution.cu`, and
 //! `chNN_<name>.toml` with the task, the hints and what the check expects. [`find`] reads them, [`observe`] runs a kernel on
-//! a device at awkward sizes, [`judge`] says in the words of the lesson what is wrong.
+//! a device at awkward sizes, [`judge`] says in the words of the lesson what is wrong, and [`confine`] lets the device
+//! itself stop what reaches out of its memory.
 
 mod exercise;
 mod judge;
@@ -10,4 +11,4 @@ mod run;
 
 pub use exercise::{About, Exercise, Expect, Launch, find, hole};
 pub use judge::judge;
-pub use run::{Attempt, Counts, Observation, SIZES, Stop, observe};
+pub use run::{Attempt, Counts, Observation, SIZES, Stop, confine, observe};

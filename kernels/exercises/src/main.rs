@@ -8,8 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use compiler::{Compiler, KernelSource};
-use cudarc::driver::{CudaContext, DriverError};
-use exercises::{Attempt, Exercise, SIZES, Stop, find, hole, judge, observe};
+use cudarc::driver::CudaContext;
+use cudarc::driver::sys::CUresult;
+use exercises::{Attempt, Exercise, SIZES, Stop, confine, find, hole, judge, observe};
 use lab::DeviceChoice;
 
 /// Checks the kernels of an exercise and explains what is wrong.
@@ -122,6 +123,11 @@ impl<'a> Checker<'a> {
         let counters = std::env::temp_dir().join(format!("exercise-counters-{}.jsonl", std::process::id()));
         // SAFETY: the program has one thread yet.
         unsafe { std::env::set_var("EMULATED_GPU_COUNTERS", &counters) };
+        if std::env::var_os("EMULATED_GPU_BUDGET").is_none() {
+            // An endless loop ends after a second. The longest right run takes a hundredth of this.
+            // SAFETY: as above.
+            unsafe { std::env::set_var("EMULATED_GPU_BUDGET", "20000000") };
+        }
         lab::prepare_device(device)?;
         let compiler = Compiler::open()?;
         let context = lab::open_device()?;
@@ -141,12 +147,6 @@ impl<'a> Checker<'a> {
             Err(error) => return Ok(Some(format!("It does not compile:\n{error}"))),
         };
         let kernel = exercise.kernel();
-        if !ptx.contains(&format!("{kernel}_param_3\n)")) {
-            let path = &source.path;
-            return Ok(Some(format!(
-                "The kernel must keep its name and its four parameters: `{kernel}(a, b, c, n)` in {path}."
-            )));
-        }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
         for n in SIZES {
             match observe(&self.context, &attempt, n, self.counters.as_deref()) {
@@ -155,14 +155,46 @@ impl<'a> Checker<'a> {
                         return Ok(Some(wrong));
                     }
                 }
-                Err(Stop::Kernel(error, n)) => return Ok(Some(stopped(error, n, self.counters.is_some()))),
-                Err(Stop::Setup(error)) => bail!("running {kernel} for {n} elements: {error}"),
+                Err(stop) => return self.stopped(&kernel, stop),
+            }
+        }
+        for n in SIZES {
+            if let Err(stop) = confine(&self.context, &attempt, n) {
+                return self.stopped(&kernel, stop);
             }
         }
         if self.counters.as_ref().is_some_and(|file| !file.exists()) {
             bail!("the emulated GPU wrote no counts, so the check is incomplete");
         }
         Ok(None)
+    }
+
+    /// What is wrong with a kernel that could not be observed.
+    fn stopped(&self, kernel: &str, stop: Stop) -> Result<Option<String>> {
+        let (error, n) = match stop {
+            Stop::Signature => {
+                return Ok(Some(format!(
+                    "The kernel must keep its name and its parameters: `{kernel}(const float* a, const float* b, float* c, \
+                     size_t n)`."
+                )));
+            }
+            Stop::Setup(error) => bail!("running {kernel}: {error}"),
+            Stop::Kernel(error, n) => (error, n),
+        };
+        let reason = match error.0 {
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => "it reached memory that is not part of a, b or c",
+            CUresult::CUDA_ERROR_MISALIGNED_ADDRESS => {
+                "an access of 16 bytes went to an address that is no multiple of 16: the first of four elements must have \
+                 an index that is a multiple of 4"
+            }
+            CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
+            _ => "it failed",
+        };
+        let more = match self.counters {
+            Some(_) => "The report above names the thread and the line.",
+            None => "A GPU does not say which thread it was: `--device emulated` does.",
+        };
+        Ok(Some(format!("With n = {n} the device stopped the kernel, because {reason} ({error}). {more}")))
     }
 }
 
@@ -172,23 +204,4 @@ impl Drop for Checker<'_> {
             let _ = fs::remove_file(file);
         }
     }
-}
-
-/// The device stopped the kernel.
-fn stopped(error: DriverError, n: usize, emulated: bool) -> String {
-    use cudarc::driver::sys::CUresult::*;
-    let what = match error.0 {
-        CUDA_ERROR_ILLEGAL_ADDRESS => "it reached memory that is not part of a, b or c",
-        CUDA_ERROR_MISALIGNED_ADDRESS => {
-            "an access of 16 bytes went to an address that is no multiple of 16: the first of four elements must have an \
-             index that is a multiple of 4"
-        }
-        CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
-        _ => "it failed",
-    };
-    let where_ = match emulated {
-        true => "The report above names the thread and the line.",
-        false => "A GPU does not say which thread it was: `--device emulated` does.",
-    };
-    format!("With n = {n} the device stopped the kernel, because {what} ({error}). {where_}")
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaContext, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use serde::Deserialize;
 
@@ -67,6 +67,8 @@ pub struct Counts {
 /// Why there is nothing to observe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
+    /// There is no kernel of the exercise's name with its parameters.
+    Signature,
     /// The driver refused to load the kernel, to allocate, to copy.
     Setup(DriverError),
     /// The device stopped the kernel, at this size.
@@ -91,47 +93,50 @@ impl Launch {
     }
 }
 
-/// Runs a kernel once for a number of elements: first between margins, which show what it writes where it should not, then
-/// in memory of the exact size, where the device itself stops what reaches out of it.
+/// Runs a kernel once for a number of elements, between margins that show what it writes where it should not.
 ///
 /// `counters` is the file to which the emulated GPU appends its counts.
 ///
 /// # Errors
-/// When the device stopped the kernel, or the driver refused before that.
+/// When the device stopped the kernel, or something before that failed.
 pub fn observe(
     context: &Arc<CudaContext>,
     attempt: &Attempt<'_>,
     n: usize,
     counters: Option<&Path>,
 ) -> Result<Observation, Stop> {
-    let module = context.load_module(Ptx::from_src(attempt.ptx)).map_err(Stop::Setup)?;
-    let kernel = module.load_function(attempt.kernel).map_err(Stop::Setup)?;
-    let memory = run(context, &kernel, attempt.launch, n, MARGIN)?;
-    let counts = counters.and_then(last_counts);
+    let memory = run(context, attempt, n, MARGIN)?;
     let touched = |value: &f32| value.to_bits() != UNTOUCHED;
-    let observation = Observation {
+    Ok(Observation {
         n,
         blocks: attempt.launch.grid(n),
         result: memory[MARGIN..][..n].iter().map(|value| touched(value).then_some(*value)).collect(),
         written_before: memory[..MARGIN].iter().rev().position(touched).map(|before| before + 1),
         written_behind: memory[MARGIN + n..].iter().position(touched).map(|behind| n + behind),
-        counts,
-    };
-    let sound = observation.written_before.is_none() && observation.written_behind.is_none();
-    if sound && n > 0 {
-        run(context, &kernel, attempt.launch, n, 0)?;
+        counts: counters.and_then(last_counts),
+    })
+}
+
+/// Runs a kernel once in memory of the exact size, where the device itself stops what reaches out of it, reads too.
+///
+/// # Errors
+/// When the device stopped the kernel, or something before that failed.
+pub fn confine(context: &Arc<CudaContext>, attempt: &Attempt<'_>, n: usize) -> Result<(), Stop> {
+    // There is no memory of no bytes.
+    if n > 0 {
+        run(context, attempt, n, 0)?;
     }
-    Ok(observation)
+    Ok(())
 }
 
 /// One launch. The memory of `c` afterwards, with its margins.
-fn run(
-    context: &Arc<CudaContext>,
-    kernel: &CudaFunction,
-    launch: &Launch,
-    n: usize,
-    margin: usize,
-) -> Result<Vec<f32>, Stop> {
+fn run(context: &Arc<CudaContext>, attempt: &Attempt<'_>, n: usize, margin: usize) -> Result<Vec<f32>, Stop> {
+    if !has_signature(attempt.ptx, attempt.kernel) {
+        return Err(Stop::Signature);
+    }
+    let module = context.load_module(Ptx::from_src(attempt.ptx)).map_err(Stop::Setup)?;
+    let kernel = module.load_function(attempt.kernel).map_err(Stop::Setup)?;
+    let launch = attempt.launch;
     let stream = context.default_stream();
     let untouched = f32::from_bits(UNTOUCHED);
     let framed = |value: fn(usize) -> f32| -> Vec<f32> {
@@ -150,10 +155,9 @@ fn run(
     {
         let (a, b, mut c) =
             (device_a.slice(inner.clone()), device_b.slice(inner.clone()), device_c.slice_mut(inner));
-        let mut builder = stream.launch_builder(kernel);
+        let mut builder = stream.launch_builder(&kernel);
         builder.arg(&a).arg(&b).arg(&mut c).arg(&n);
-        // SAFETY: the parameters are those of every exercise's signature, which the check reads from the PTX before it comes
-        // here. What the kernel does with the memory is the reader's work: this program is there to find out, holds nothing
+        // SAFETY: the parameters are those of every exercise's signature, which was read from the PTX above. What the kernel does with the memory is the reader's work: this program is there to find out, holds nothing
         // in that context that it minds losing, and ends afterwards.
         unsafe { builder.launch(config) }.map_err(|error| Stop::Kernel(error, n))?;
     }
@@ -161,7 +165,39 @@ fn run(
     stream.clone_dtoh(&device_c).map_err(|error| Stop::Kernel(error, n))
 }
 
+/// Whether PTX holds a kernel of this name with the parameters of every exercise: three pointers and a `size_t`.
+fn has_signature(ptx: &str, kernel: &str) -> bool {
+    let list = ptx.split_once(&format!(".entry {kernel}(")).and_then(|(_, rest)| rest.split_once(')'));
+    list.is_some_and(|(list, _)| {
+        list.matches(".param ").count() == 4 && list.matches(".param .u64 ").count() == 4
+    })
+}
+
 /// The counts of the last launch in the emulated GPU's file.
 fn last_counts(file: &Path) -> Option<Counts> {
     serde_json::from_str(fs::read_to_string(file).ok()?.lines().last()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signature_is_read_from_the_ptx() {
+        let ptx = |parameters: &str| format!(".visible .entry k({parameters})\n{{\nret;\n}}\n");
+        let right = "\t.param .u64 k_param_0,\n\t.param .u64 k_param_1,\n\t.param .u64 k_param_2,\n\t.param .u64 k_param_3\n";
+        assert!(has_signature(&ptx(right), "k"));
+        assert!(!has_signature(&ptx(right), "other"));
+        assert!(!has_signature(&ptx(&right.replace(".u64 k_param_3", ".u32 k_param_3")), "k"));
+        assert!(!has_signature(&ptx("\t.param .u64 k_param_0\n"), "k"));
+    }
+
+    #[test]
+    fn a_grid_has_a_thread_for_every_element_or_as_many_as_it_has() {
+        let launch =
+            |blocks, elements_per_thread| Launch { threads_in_block: 256, blocks, elements_per_thread };
+        assert_eq!([0, 1, 256, 257].map(|n| launch(None, 1).grid(n)), [1, 1, 1, 2]);
+        assert_eq!([1024, 1025].map(|n| launch(None, 4).grid(n)), [1, 2]);
+        assert_eq!(launch(Some(4), 1).grid(65_537), 4);
+    }
 }
