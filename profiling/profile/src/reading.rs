@@ -76,9 +76,10 @@ impl Reading {
     }
 }
 
-/// `value` to six significant digits: more would make every new recording a diff without a meaning.
+/// `value` to six significant digits: more would make every new recording a diff without a meaning. Whole numbers, such
+/// as counts, stay as they are.
 pub(crate) fn significant(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
+    if value.fract() == 0.0 || !value.is_finite() {
         return value;
     }
     // Through text, so that the number is the one that its decimal form says.
@@ -111,7 +112,8 @@ mod tests {
 
     #[test]
     fn six_digits_are_kept() {
-        assert_eq!(significant(123_456_789.0), 123_457_000.0);
+        assert_eq!(significant(123_456_789.25), 123_457_000.0);
+        assert_eq!(significant(123_456_789.0), 123_456_789.0);
         assert_eq!(significant(0.123_456_789), 0.123_457);
         assert_eq!(significant(4.0), 4.0);
         assert_eq!(significant(0.0), 0.0);

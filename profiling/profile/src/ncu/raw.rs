@@ -224,16 +224,24 @@ fn dimensions(field: &str) -> anyhow::Result<[i64; 3]> {
 
 /// `void reduce<float, 256>(const float *)` without return type and parameters.
 fn function(name: &str) -> &str {
+    // The parameters are the last parenthesis, the return type ends with the last space outside of all brackets.
     let mut depth = 0;
-    let (mut begin, mut end) = (0, name.len());
-    for (index, c) in name.char_indices() {
-        match c {
-            '<' => depth += 1,
-            '>' => depth -= 1,
-            '(' if depth == 0 && index > begin => {
+    let mut end = name.len();
+    if name.ends_with(')') {
+        for (index, c) in name.char_indices().rev() {
+            depth += i32::from(c == ')') - i32::from(c == '(');
+            if depth == 0 {
                 end = index;
                 break;
             }
+        }
+    }
+    let mut begin = 0;
+    depth = 0;
+    for (index, c) in name[..end].char_indices() {
+        match c {
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth -= 1,
             ' ' if depth == 0 => begin = index + 1,
             _ => {}
         }
