@@ -1,17 +1,15 @@
 //! The blocks of a page that are drawn from records: what came out, from where, and the reader's own beside it.
 
 mod block;
-mod number;
 mod provenance;
 mod state;
 mod table;
 
-use record::{Output, Record};
+use record::{Output, Point, Record, format};
 
 use crate::records::State;
 
 pub use block::output_block;
-pub use number::{duration, grouped, number};
 pub use state::state_block;
 
 /// Everything that an output block shows.
@@ -64,6 +62,32 @@ pub fn escape(text: &str) -> String {
         .replace('>', "&gt;")
         .replace('"', "&quot;")
         .replace('\'', "&#39;")
+}
+
+/// A number of a column: with its unit where the unit's prefix depends on the number, else without, because it stands in the
+/// column's head.
+pub(crate) fn in_column(value: f64, unit: &str) -> String {
+    if format::is_scaled(unit) { format::quantity(value, unit) } else { format::number(value) }
+}
+
+/// The unit in a column's head, after the column's name.
+pub(crate) fn head_unit(unit: &str) -> String {
+    if unit.is_empty() || format::is_scaled(unit) {
+        String::new()
+    } else {
+        format!(" <span class=\"unit\">{}</span>", escape(unit))
+    }
+}
+
+/// A point of a column, with the spread of its samples.
+pub(crate) fn point_in_column(point: &Point, unit: &str) -> String {
+    let Some(value) = point.value else {
+        return format!("<span class=\"needs-gpu\">{}</span>", format::NEEDS_GPU);
+    };
+    let column_unit = if format::is_scaled(unit) { unit } else { "" };
+    let spread = format::spread(*point, column_unit)
+        .map_or_else(String::new, |spread| format!(" <span class=\"spread\">{}</span>", escape(&spread)));
+    in_column(value, unit) + &spread
 }
 
 /// Text of several lines for a `<pre>`: Markdown ends an HTML block at a blank line, so that newlines are written out.

@@ -71,11 +71,12 @@ fn outputs(input: &OutputInput<'_>, cell: &str) -> String {
         let device = pair.recorded.map_or("", |(device, _)| device);
         let either = pair.recorded.map(|(_, output)| output).or(pair.own);
         if let Some(Output::Value(_)) = either {
-            // Values in a row make one list, as long as they come from one record.
-            if !values.is_empty() && values_from != device {
-                html += &table::values(values_from, own_device, &std::mem::take(&mut values));
+            // Values in a row make one list.
+            if values.is_empty() || values_from == device {
+                values_from = device;
+            } else {
+                values_from = "recorded";
             }
-            values_from = device;
             values.push((pair.recorded.and_then(|(_, output)| value(output)), pair.own.and_then(value)));
             continue;
         }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use record::{InputKind, Output, Provenance, Record};
+use record::{InputKind, Output, Provenance, Record, format};
 
-use super::{Shown, escape, lines, number};
+use super::{Shown, escape};
 
 /// One small disclosure: the whole provenance of each record and the outputs as they are stored.
 pub(super) fn disclosure(shown: &[&Shown<'_>]) -> String {
@@ -14,7 +14,7 @@ pub(super) fn disclosure(shown: &[&Shown<'_>]) -> String {
         let whose = if shown.slug == crate::records::LOCAL { "yours" } else { "recorded" };
         let _ = write!(html, "<h4>{whose}: {}</h4>\n", escape(&record.provenance.device));
         html += &facts(record);
-        html += &raw(&shown.outputs);
+        html += &raw(&shown.outputs, whose);
     }
     html += "</details>\n";
     html
@@ -69,7 +69,7 @@ fn facts(record: &Record) -> String {
     };
     fact("commit", &commit_text);
     fact("arguments", &arguments.join(" "));
-    fact("took", &format!("{} s", number((seconds * 10.0).round() / 10.0)));
+    fact("took", &format::quantity(*seconds, "s"));
     for input in &record.inputs {
         let kind = match input.kind {
             InputKind::Source => "source",
@@ -89,19 +89,38 @@ fn facts(record: &Record) -> String {
     html
 }
 
-/// The outputs as JSON, one a line.
-fn raw(outputs: &[&Output]) -> String {
+/// The outputs as they are stored, as a link that needs no server: in the page's text they would fill the search index.
+fn raw(outputs: &[&Output], whose: &str) -> String {
+    let Ok(json) = serde_json::to_string_pretty(outputs) else { return String::new() };
     if outputs.is_empty() {
         return String::new();
     }
-    let text: Vec<String> = outputs
-        .iter()
-        .map(|output| {
-            serde_json::to_string(output).unwrap_or_else(|error| format!("cannot be shown: {error}"))
-        })
-        .collect();
     format!(
-        "<details class=\"lab-raw\"><summary>Raw data</summary><pre tabindex=\"0\">{}</pre></details>\n",
-        lines(&text.join("\n"))
+        "<p class=\"lab-raw\"><a download=\"{whose}.json\" href=\"data:application/json,{}\">Raw data (JSON)</a></p>\n",
+        percent_encoded(&json)
     )
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len() * 3 / 2);
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z'
+            | b'a'..=b'z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'.'
+            | b'_'
+            | b'~'
+            | b':'
+            | b','
+            | b'['
+            | b']'
+            | b'/' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }

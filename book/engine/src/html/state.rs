@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use record::Record;
+use record::{Record, Status, format};
 
-use super::{Shown, StateInput, duration, escape, number};
+use super::{Shown, StateInput, escape};
 use crate::records::State;
 
 /// The head of a chapter's page: the command that runs it, the time it took, whose records are shown, a Run button that the
@@ -70,14 +70,9 @@ pub(super) fn word(state: &State) -> String {
     let (class, text) = match state {
         State::Fresh => ("fresh", "fresh".to_owned()),
         State::Stale(changed) => ("stale", format!("stale ({})", changes(changed))),
-        State::OtherHardware { ratio: Some(ratio), than } => (
-            "other",
-            format!(
-                "other hardware (×{} of the {})",
-                number((ratio * 100.0).round() / 100.0),
-                without_maker(than)
-            ),
-        ),
+        State::OtherHardware { ratio: Some(ratio), than } => {
+            ("other", format!("other hardware (×{} of the {})", format::number(*ratio), without_maker(than)))
+        }
         State::OtherHardware { ratio: None, than } => {
             ("other", format!("other hardware than the {}", without_maker(than)))
         }
@@ -128,8 +123,10 @@ fn without_maker(device: &str) -> &str {
 }
 
 fn took(record: Option<&Record>) -> String {
-    match record.map(|record| record.provenance.seconds) {
-        Some(seconds) if seconds > 0.0 => format!(" · took {}", duration(seconds * 1e6)),
+    match record.map(|record| (&record.status, record.provenance.seconds)) {
+        Some((Status::Complete, seconds)) if seconds > 0.0 => {
+            format!(" · took {}", format::quantity(seconds, "s"))
+        }
         _ => String::new(),
     }
 }

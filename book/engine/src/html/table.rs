@@ -2,21 +2,19 @@
 
 use std::fmt::Write as _;
 
-use record::{Entry, Kind, Point, Series, Table, Value};
+use record::{Entry, Kind, Point, Series, Table, Value, format};
 
-use super::{escape, number};
+use super::{escape, head_unit, in_column, point_in_column};
 
 /// What a cell of a table says.
-fn entry(entry: Option<&Entry>) -> String {
+fn entry(entry: Option<&Entry>, unit: &str) -> String {
     match entry {
         None => "<td></td>".to_owned(),
-        Some(Entry::NeedsGpu(())) => format!("<td>{NEEDS_GPU}</td>"),
-        Some(Entry::Number(value)) => format!("<td>{}</td>", number(*value)),
+        Some(Entry::NeedsGpu(())) => format!("<td>{}</td>", point_in_column(&Point::default(), unit)),
+        Some(Entry::Number(value)) => format!("<td>{}</td>", in_column(*value, unit)),
         Some(Entry::Text(text)) => format!("<td class=\"word\">{}</td>", escape(text)),
     }
 }
-
-const NEEDS_GPU: &str = "<span class=\"needs-gpu\">needs a GPU</span>";
 
 /// A table, the reader's own columns to the right. Columns that must be the same on every device, and are, stand once.
 pub(super) fn table(recorded: Option<(&str, &Table)>, own: Option<(&str, &Table)>) -> String {
@@ -104,16 +102,12 @@ fn heading(table: &Table, column: usize, class: &str) -> String {
     let words = table.rows.iter().all(|row| matches!(row.get(column), Some(Entry::Text(_))));
     let class = format!("{class}{}", if words && !table.rows.is_empty() { " word" } else { "" });
     let class = if class.trim().is_empty() { String::new() } else { format!(" class=\"{}\"", class.trim()) };
-    let unit = if unit.is_empty() {
-        String::new()
-    } else {
-        format!(" <span class=\"unit\">{}</span>", escape(unit))
-    };
-    format!("<th scope=\"col\"{class}>{}{unit}</th>", escape(name))
+    format!("<th scope=\"col\"{class}>{}{}</th>", escape(name), head_unit(unit))
 }
 
 fn body(main: &Table, own: Option<(&Table, &[usize], &[Row])>) -> String {
     let mut html = String::from("<tbody>");
+    let unit = |column: usize| main.columns[column].unit.as_str();
     let alone: Vec<Row> = (0..main.rows.len()).map(|row| (Some(row), None)).collect();
     for &(left, right) in own.map_or(&alone[..], |(_, _, rows)| rows) {
         html += "<tr>";
@@ -121,14 +115,14 @@ fn body(main: &Table, own: Option<(&Table, &[usize], &[Row])>) -> String {
             || right.and_then(|right| own.and_then(|(table, ..)| table.rows[right].first())),
             |left| main.rows[left].first(),
         );
-        html += &entry(first).replacen("<td", "<th scope=\"row\"", 1).replace("</td>", "</th>");
+        html += &entry(first, unit(0)).replacen("<td", "<th scope=\"row\"", 1).replace("</td>", "</th>");
         for column in 1..main.columns.len() {
-            html += &entry(left.and_then(|left| main.rows[left].get(column)));
+            html += &entry(left.and_then(|left| main.rows[left].get(column)), unit(column));
         }
         if let Some((table, columns, _)) = own {
             for (index, &column) in columns.iter().enumerate() {
                 let class = if index == 0 { "own first" } else { "own" };
-                let text = entry(right.and_then(|right| table.rows[right].get(column)));
+                let text = entry(right.and_then(|right| table.rows[right].get(column)), unit(column));
                 html += &with_class(&text, class);
             }
         }
@@ -192,25 +186,12 @@ pub(super) fn values(
 
 /// A value with unit and spread.
 fn amount(value: &Value) -> String {
-    let unit = if value.unit.is_empty() {
-        String::new()
-    } else {
-        format!(" <span class=\"unit\">{}</span>", escape(&value.unit))
-    };
-    match value.point.value {
-        None => NEEDS_GPU.to_owned(),
-        Some(_) => point(&value.point) + &unit,
+    if value.point.value.is_none() {
+        return point_in_column(&value.point, &value.unit);
     }
-}
-
-fn point(point: &Point) -> String {
-    let Some(value) = point.value else { return NEEDS_GPU.to_owned() };
-    match (point.low, point.high) {
-        (Some(low), Some(high)) => {
-            format!("{} <span class=\"spread\">{}–{}</span>", number(value), number(low), number(high))
-        }
-        _ => number(value),
-    }
+    let spread = format::spread(value.point, if format::is_scaled(&value.unit) { &value.unit } else { "" })
+        .map_or_else(String::new, |spread| format!(" <span class=\"spread\">{}</span>", escape(&spread)));
+    escape(&format::point(value.point, &value.unit)) + &spread
 }
 
 fn ratio(recorded: &Value, own: &Value) -> String {
@@ -218,10 +199,7 @@ fn ratio(recorded: &Value, own: &Value) -> String {
         (Some(recorded_value), Some(own_value))
             if own.kind == Kind::Measured && recorded_value != 0.0 && recorded.unit == own.unit =>
         {
-            format!(
-                " <span class=\"ratio\">×{}</span>",
-                number((own_value / recorded_value * 100.0).round() / 100.0)
-            )
+            format!(" <span class=\"ratio\">×{}</span>", format::number(own_value / recorded_value))
         }
         _ => String::new(),
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use record::Scale;
+use record::{Scale, format};
 
 /// One coordinate for every scale, so that a chart has one type. Values are the record's own; [`Ranged::map`] scales them.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub(super) struct AxisRange {
 }
 
 /// How an axis writes its ticks: all alike, because a row of `512`, `2¹⁰`, `2048` cannot be compared at a glance.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Format {
     /// As they are, digits in groups of three.
     Plain {
@@ -27,23 +27,21 @@ enum Format {
     PowerOfTwo,
     /// `10⁶`.
     PowerOfTen,
-    /// `64 KiB`.
-    Bytes,
+    /// `64 KiB`, `10 µs`: the unit takes the prefix that fits.
+    Quantity(String),
 }
 
 impl AxisRange {
-    /// An axis over these values with at most about `most` ticks. `unit` decides how sizes are written; `pad` leaves room
-    /// at the far end of a linear axis, where labels stand.
+    /// An axis over these values with at most about `most` ticks. `unit` decides how sizes are written.
     pub(super) fn over(values: impl IntoIterator<Item = f64>, scale: Scale, unit: &str, most: usize) -> Self {
         let values: Vec<f64> = values.into_iter().filter(|&value| drawable(value, scale)).collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (low, high) = if values.is_empty() { (1.0, 1.0) } else { (low, high) };
-        let bytes = matches!(unit, "B" | "bytes" | "byte");
         match scale {
-            Scale::Linear | Scale::Labels => Self::linear(low, high, most),
-            Scale::Log2 => Self::logarithmic(low, high, 2.0, bytes, most),
-            Scale::Log10 => Self::logarithmic(low, high, 10.0, bytes, most),
+            Scale::Linear | Scale::Labels => Self::linear(low, high, unit, most),
+            Scale::Log2 => Self::logarithmic(low, high, 2.0, unit, most),
+            Scale::Log10 => Self::logarithmic(low, high, 10.0, unit, most),
         }
     }
 
@@ -71,18 +69,23 @@ impl AxisRange {
         drawable(value, self.scale)
     }
 
-    fn linear(low: f64, high: f64, most: usize) -> Self {
+    fn linear(low: f64, high: f64, unit: &str, most: usize) -> Self {
         let (low, high) = (low.min(0.0), high.max(0.0));
         let high = if low == high { 1.0 } else { high };
         let step = nice_step((high - low) / most.max(2) as f64);
-        let (first, last) = ((low / step - 1e-9).floor(), (high / step - 1e-9).ceil());
+        let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
         let ticks: Vec<f64> = (first as i64..=last as i64).map(|number| number as f64 * step).collect();
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let (low, high) = (first * step, last * step);
-        Self { scale: Scale::Linear, low, high, ticks, format: Format::Plain { decimals } }
+        let format = if format::is_scaled(unit) {
+            Format::Quantity(unit.to_owned())
+        } else {
+            Format::Plain { decimals }
+        };
+        Self { scale: Scale::Linear, low, high, ticks, format }
     }
 
-    fn logarithmic(low: f64, high: f64, base: f64, bytes: bool, most: usize) -> Self {
+    fn logarithmic(low: f64, high: f64, base: f64, unit: &str, most: usize) -> Self {
         let exponent = |value: f64| value.ln() / base.ln();
         let (mut first, mut last) =
             ((exponent(low) + 1e-9).floor() as i32, (exponent(high) - 1e-9).ceil() as i32);
@@ -90,9 +93,9 @@ impl AxisRange {
             (first, last) = (first - 1, last + 1);
         }
         let span = (last - first) as usize;
-        let step = [1, 2, 3, 4, 5, 8, 10, 16, 20]
+        let step = [1, 2, 4, 5, 8, 10, 16, 20]
             .into_iter()
-            .find(|&step| span / step < most.max(2))
+            .find(|&step| span / step <= most.max(2))
             .unwrap_or(span.div_ceil(most.max(2)));
         // Multiples of the step, so that a wide and a narrow drawing agree on their ticks as far as they can.
         let mut ticks: Vec<f64> = (first..=last)
@@ -106,10 +109,19 @@ impl AxisRange {
                 .filter(|&tick| tick <= base.powi(last) * 1.000_001)
                 .collect();
         }
-        let (bottom, top) = (base.powi(first), base.powi(last));
+        // A power of ten is a long way from its neighbour: such an axis may also end at a two or a five.
+        let ends = |power: i32| [1.0, 2.0, 5.0].map(|digit| digit * base.powi(power));
+        let (bottom, top) = match base == 10.0 && high > low {
+            true => (
+                ends(first).into_iter().rfind(|&end| end <= low * 1.000_001).unwrap_or(base.powi(first)),
+                ends(last - 1).into_iter().find(|&end| end >= high * 0.999_999).unwrap_or(base.powi(last)),
+            ),
+            false => (base.powi(first), base.powi(last)),
+        };
+        ticks.retain(|&tick| tick >= bottom * 0.999_999 && tick <= top * 1.000_001);
         let largest = ticks.iter().copied().fold(top, f64::max);
         let format = match () {
-            () if bytes && base == 2.0 => Format::Bytes,
+            () if format::is_scaled(unit) => Format::Quantity(unit.to_owned()),
             () if base == 2.0 && (largest > 8192.0 || bottom < 1.0) => Format::PowerOfTwo,
             () if base == 10.0 && (largest > 1e5 || bottom < 1e-3) => Format::PowerOfTen,
             () => Format::Plain { decimals: (-bottom.log10().floor()).max(0.0) as usize },
@@ -121,15 +133,6 @@ impl AxisRange {
     /// The ticks and what they say.
     pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
         self.ticks.iter().map(|&tick| (tick, self.format_ext(&tick)))
-    }
-
-    /// Widens a linear axis so that something beside its last value fits.
-    pub(super) fn stretched(mut self, factor: f64) -> Self {
-        match self.scale {
-            Scale::Linear | Scale::Labels => self.high *= factor,
-            Scale::Log2 | Scale::Log10 => self.high *= (self.high / self.low).powf(factor - 1.0),
-        }
-        self
     }
 
     /// Whether bars may stand on it: only where it begins at zero is a length a quantity.
@@ -166,12 +169,16 @@ impl Ranged for AxisRange {
 
 impl ValueFormatter<f64> for AxisRange {
     fn format_ext(&self, &value: &f64) -> String {
-        match self.format {
+        match &self.format {
             // A logarithmic axis has ticks of very different size, each with the digits that it needs.
             Format::Plain { decimals } if self.scale == Scale::Linear => {
-                crate::html::grouped(&format!("{value:.decimals$}"))
+                if *decimals == 0 {
+                    format::number(value)
+                } else {
+                    format!("{value:.decimals$}").replace('-', "\u{2212}")
+                }
             }
-            Format::Plain { .. } => crate::html::number(value),
+            Format::Plain { .. } => plain(&format::number(rounded(value))),
             Format::PowerOfTwo => format!("2{}", superscript(value.log2().round() as i32)),
             Format::PowerOfTen => {
                 let exponent = (value.log10() + 1e-9).floor() as i32;
@@ -180,7 +187,7 @@ impl ValueFormatter<f64> for AxisRange {
                     digit => format!("{digit}·10{}", superscript(exponent)),
                 }
             }
-            Format::Bytes => bytes(value),
+            Format::Quantity(unit) => plain(&format::quantity(rounded(value), unit)),
         }
     }
 }
@@ -209,10 +216,19 @@ fn superscript(number: i32) -> String {
         .collect()
 }
 
-fn bytes(value: f64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let power = ((value.log2() / 10.0).floor().max(0.0) as usize).min(UNITS.len() - 1);
-    format!("{} {}", crate::html::number(value / 1024f64.powi(power as i32)), UNITS[power])
+/// A tick without the noise that powers and steps leave in its last bits.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.12e}").parse().unwrap_or(value)
+}
+
+/// A tick is a round number, not a measurement: zeros after its point say nothing.
+fn plain(text: &str) -> String {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '\u{2212}').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    match number.contains('.') {
+        true => format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.')),
+        false => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -231,20 +247,27 @@ mod tests {
         check(&[3.0, 97.0], Scale::Linear, "", &["0", "20", "40", "60", "80", "100"]);
         check(&[4396.0], Scale::Linear, "GB/s", &["0", "1 000", "2 000", "3 000", "4 000", "5 000"]);
         check(&[0.31], Scale::Linear, "", &["0.0", "0.1", "0.2", "0.3", "0.4"]);
-        check(&[-5.0, 5.0], Scale::Linear, "", &["-6", "-4", "-2", "0", "2", "4", "6"]);
+        check(&[-5.0, 5.0], Scale::Linear, "", &["−6", "−4", "−2", "0", "2", "4", "6"]);
     }
 
     #[test]
     fn powers_of_two_are_written_alike() {
         check(&[1.0, 32.0], Scale::Log2, "", &["1", "2", "4", "8", "16", "32"]);
         check(&[1024.0, 268_435_456.0], Scale::Log2, "", &["2¹²", "2¹⁶", "2²⁰", "2²⁴", "2²⁸"]);
-        check(&[4096.0, 16_777_216.0], Scale::Log2, "B", &["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB"]);
+        check(
+            &[4096.0, 16_777_216.0],
+            Scale::Log2,
+            "B",
+            &["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB"],
+        );
+        check(&[2e-6, 0.03], Scale::Log10, "s", &["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms"]);
+        check(&[0.0148], Scale::Linear, "s", &["0 s", "5 ms", "10 ms", "15 ms"]);
     }
 
     #[test]
     fn powers_of_ten_have_twos_and_fives_where_there_is_room() {
         check(&[1.0, 60.0], Scale::Log10, "", &["1", "2", "5", "10", "20", "50", "100"]);
-        check(&[0.02, 900.0], Scale::Log10, "µs", &["0.01", "0.1", "1", "10", "100", "1 000"]);
+        check(&[0.02, 900.0], Scale::Log10, "µs", &["0.1", "1", "10", "100", "1 000"]);
         check(&[1.0, 1e9], Scale::Log10, "", &["10⁰", "10²", "10⁴", "10⁶", "10⁸"]);
     }
 

@@ -2,18 +2,18 @@
 
 use std::convert::Infallible;
 
-use plotters::chart::ChartBuilder;
+use plotters::chart::{ChartBuilder, LabelAreaPosition};
 use plotters::drawing::{DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::element::{Circle, PathElement, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, TRANSPARENT};
-use record::{Abscissa, Scale};
+use record::{Abscissa, Scale, format};
 
 use super::axis::AxisRange;
-use super::chart::{KeyEntry, Sample, curve_names, key, series_class};
+use super::chart::{KeyEntry, Sample, curve_names, key, limit_class, series_class};
 use super::svg::{PER_UNIT, Palette, Svg, text_width};
-use super::{FigureInput, Layout, axis_title, svg_element, tenths, text_style};
-use crate::html::{escape, number};
+use super::{FigureInput, Layout, axis_title, limit_text, svg_element, tenths, text_style};
+use crate::html::{escape, in_column};
 
 /// One of the two drawings of a figure with labels on its abscissa.
 pub(super) fn bars(input: &FigureInput<'_>, layout: &Layout) -> String {
@@ -36,7 +36,8 @@ pub(super) fn bars(input: &FigureInput<'_>, layout: &Layout) -> String {
         );
     }
     let mut entries = Vec::new();
-    if input.curves.len() > 1 {
+    // With one series, the line above says all.
+    if input.curves.iter().any(|curve| curve.place != input.curves[0].place) {
         entries.extend(input.curves.iter().zip(curve_names(&input.curves)).map(|(curve, text)| KeyEntry {
             sample: Sample::Bar { place: curve.place, own: curve.own },
             text,
@@ -64,7 +65,7 @@ pub(super) fn row_labels(input: &FigureInput<'_>) -> Vec<String> {
 
 pub(super) fn row_label(x: &Abscissa) -> String {
     match x {
-        Abscissa::Number(value) => number(*value),
+        Abscissa::Number(value) => format::number(*value),
         Abscissa::Label(label) => label.clone(),
     }
 }
@@ -92,15 +93,21 @@ impl Plan<'_> {
             .flat_map(|point| [point.value, point.low, point.high])
             .flatten()
             .chain(limits().map(|(_, value)| value));
-        // The figures at the bars' ends need room.
-        let x = AxisRange::over(values, figure.y.scale, &figure.y.unit, layout.ticks.1).stretched(1.12);
+        let x = AxisRange::over(values, figure.y.scale, &figure.y.unit, layout.ticks.1);
         let rows = self.labels.len() as f64;
+        // The numbers at the bars' ends need room.
+        let written = curves.iter().flat_map(|curve| &curve.series.points).filter_map(|point| point.value);
+        let right = written
+            .map(|value| text_width(&in_column(value, &figure.y.unit), layout.font * 0.92))
+            .fold(0.0, f64::max);
 
         let mut palette = Palette::default();
         let tick = palette.classes("tick");
         let (grid, axis, title) =
             (palette.classes("grid"), palette.classes("axis"), palette.classes("axis-title"));
-        let (limit, limit_text) = (palette.classes("limit"), palette.classes("limit-text"));
+        let limit_ink = palette.classes("limit-text");
+        let dashes: Vec<_> =
+            (0..self.input.limits.len()).map(|place| palette.classes(limit_class(place))).collect();
         let (row, value_ink, whisker) =
             (palette.classes("row"), palette.classes("value"), palette.classes("whisker"));
         let inks: Vec<_> = curves
@@ -116,14 +123,17 @@ impl Plan<'_> {
         let mut chart = ChartBuilder::on(&root)
             .margin_top(tenths(self.top))
             .margin_left(tenths(left))
-            .margin_right(tenths(6.0))
+            .margin_right(tenths(right + 10.0))
             .margin_bottom(tenths(self.bottom - layout.font * 1.6))
             .x_label_area_size(tenths(layout.font * 1.6))
             .build_cartesian_2d(x.clone(), AxisRange::over([rows], Scale::Linear, "", 2))?;
         chart
             .configure_mesh()
             .disable_y_mesh()
-            .disable_axes()
+            .axis_style(TRANSPARENT)
+            // Labels stand at twice this distance.
+            .set_tick_mark_size(LabelAreaPosition::Left, tenths(3.0))
+            .set_tick_mark_size(LabelAreaPosition::Bottom, tenths(4.4))
             .bold_line_style(grid)
             .light_line_style(TRANSPARENT)
             .label_style(text_style(layout, 1.0, &tick))
@@ -131,15 +141,15 @@ impl Plan<'_> {
         let (horizontal, vertical) = chart.plotting_area().get_pixel_range();
         let across = |value: f64| chart.backend_coord(&(value, 0.0)).0;
 
-        for (number_of, (line, value)) in limits().enumerate() {
+        for (number_of, ((line, value), dash)) in limits().zip(dashes).enumerate() {
             let at = across(value);
             let from = tenths(layout.font * (0.3 + 1.4 * number_of as f64));
-            root.draw(&PathElement::new(vec![(at, from), (at, vertical.end)], limit))?;
-            let text = format!("{}: {} {}", line.label, number(value), line.value.unit);
+            root.draw(&PathElement::new(vec![(at, from), (at, vertical.end)], dash))?;
+            let text = limit_text(line);
             let to_the_left = f64::from(at) / PER_UNIT > layout.width / 2.0;
             let (hpos, x) =
                 if to_the_left { (HPos::Right, at - tenths(4.0)) } else { (HPos::Left, at + tenths(4.0)) };
-            let style = text_style(layout, 0.92, &limit_text).pos(Pos::new(hpos, VPos::Top));
+            let style = text_style(layout, 0.92, &limit_ink).pos(Pos::new(hpos, VPos::Top));
             root.draw(&Text::new(text, (x, from), style))?;
         }
 
@@ -187,7 +197,7 @@ impl Plan<'_> {
                     ))?;
                     free = free.max(across(high) + tenths(6.0));
                 }
-                root.draw(&Text::new(number(value), (free, middle), style(&value_ink)))?;
+                root.draw(&Text::new(in_column(value, &figure.y.unit), (free, middle), style(&value_ink)))?;
             }
         }
         root.draw(&PathElement::new(

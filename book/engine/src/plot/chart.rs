@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
-use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::chart::{ChartBuilder, ChartContext, LabelAreaPosition};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::element::{Circle, EmptyElement, PathElement, Polygon, Text};
@@ -16,11 +16,12 @@ use record::{Abscissa, Point};
 use super::axis::AxisRange;
 use super::svg::{self, PER_UNIT, Palette, Svg, text_width};
 use super::{
-    COLOURS, Curve, FigureInput, Layout, axis_title, label, labels, svg_element, tenths, text_style,
+    COLOURS, Curve, FigureInput, Layout, axis_title, label, labels, limit_text, svg_element, tenths,
+    text_style,
 };
 use crate::html::escape;
 
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
+type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 type Chart<'a, 'b> = ChartContext<'a, Svg<'b>, Cartesian2d<AxisRange, AxisRange>>;
 
 /// One of the two drawings of a figure, with its key where labels at the lines have no room.
@@ -66,7 +67,7 @@ pub(super) struct KeyEntry {
 pub(super) enum Sample {
     Curve { place: usize, own: bool },
     Bar { place: usize, own: bool },
-    Limit,
+    Limit { place: usize },
 }
 
 /// A key above a drawing: the second choice, where labels at the lines would leave no room for the lines.
@@ -99,7 +100,7 @@ pub(super) fn key(entries: &[KeyEntry]) -> String {
                     series_class(place, own)
                 )
             }
-            Sample::Limit => "<path class=\"limit\" d=\"M1 6h26\"/>".to_owned(),
+            Sample::Limit { place } => format!("<path class=\"{}\" d=\"M1 6h26\"/>", limit_class(place)),
         };
         let _ = write!(
             html,
@@ -114,6 +115,11 @@ pub(super) fn key(entries: &[KeyEntry]) -> String {
 /// The CSS classes of a series, by its place in the figure.
 pub(super) fn series_class(place: usize, own: bool) -> String {
     format!("s{}{}", place % COLOURS, if own { " own" } else { "" })
+}
+
+/// The CSS classes of a floor or ceiling: each has its own dashes.
+pub(super) fn limit_class(place: usize) -> String {
+    format!("limit l{}", place % 3)
 }
 
 /// What curves are called where both records are shown, or only one.
@@ -150,7 +156,7 @@ struct Inks {
     title: RGBColor,
     grid: RGBColor,
     axis: RGBColor,
-    limit: RGBColor,
+    limits: Vec<RGBColor>,
     limit_text: RGBColor,
     curves: Vec<CurveInks>,
 }
@@ -174,6 +180,10 @@ impl<'a> Plan<'a> {
 
         let mut names = curve_names(&input.curves);
         let mut key = Vec::new();
+        // One curve that is what the axis says needs no name.
+        if names.len() == 1 && (names[0] == figure.y.label || names[0] == figure.title) {
+            names.clear();
+        }
         let longest = names.iter().map(|name| text_width(name, layout.font)).fold(0.0, f64::max);
         if longest > layout.labels {
             let entries = names.drain(..).zip(&input.curves);
@@ -188,10 +198,11 @@ impl<'a> Plan<'a> {
         let right = if names.is_empty() { last_tick / 2.0 + 4.0 } else { longest + 18.0 };
 
         let plot_width = layout.width - left - right;
-        for line in &input.limits {
+        for (place, line) in input.limits.iter().enumerate() {
             let text = limit_text(line);
-            if text_width(&text, layout.font * 0.92) > plot_width - 8.0 {
-                key.push(KeyEntry { sample: Sample::Limit, text });
+            // A label over half of the plot would lie on its curves.
+            if text_width(&text, layout.font * 0.92) > plot_width / 2.0 {
+                key.push(KeyEntry { sample: Sample::Limit { place }, text });
             }
         }
 
@@ -202,7 +213,7 @@ impl<'a> Plan<'a> {
             title: ink("axis-title"),
             grid: ink("grid"),
             axis: ink("axis"),
-            limit: ink("limit"),
+            limits: (0..input.limits.len()).map(|place| ink(&limit_class(place))).collect(),
             limit_text: ink("limit-text"),
             curves: input
                 .curves
@@ -236,17 +247,19 @@ impl<'a> Plan<'a> {
         chart
             .configure_mesh()
             .disable_x_mesh()
-            .disable_axes()
+            .axis_style(TRANSPARENT)
+            // Labels stand at twice this distance.
+            .set_tick_mark_size(LabelAreaPosition::Left, tenths(3.0))
+            .set_tick_mark_size(LabelAreaPosition::Bottom, tenths(4.4))
             .bold_line_style(self.inks.grid)
             .light_line_style(TRANSPARENT)
             .label_style(text_style(self.layout, 1.0, &self.inks.tick))
             .draw()?;
         self.draw_axes(&root, &chart)?;
-        let mut occupied = self.draw_limits(&root, &mut chart)?;
+        self.draw_limits(&root, &chart)?;
         for (curve, inks) in self.input.curves.iter().zip(&self.inks.curves) {
             self.draw_curve(&mut chart, curve, inks)?;
         }
-        occupied.clear();
         self.draw_names(&root, &chart)?;
 
         let area = chart.plotting_area().get_pixel_range();
@@ -284,19 +297,24 @@ impl<'a> Plan<'a> {
         root.draw(&Text::new(axis_title(&figure.y), (tenths(2.0), tenths(1.0)), style))
     }
 
-    /// The dashed floors and ceilings, each with its label where the curves leave room for it. Returns the labels' places.
-    fn draw_limits<'b>(
-        &self,
-        root: &DrawingArea<Svg<'b>, Shift>,
-        chart: &mut Chart<'_, 'b>,
-    ) -> Result<Vec<Area>, DrawingAreaErrorKind<Infallible>> {
+    /// The dashed floors and ceilings, each with its label where the curves leave room for it.
+    fn draw_limits<'b>(&self, root: &DrawingArea<Svg<'b>, Shift>, chart: &Chart<'_, 'b>) -> Drawn {
         let (horizontal, vertical) = chart.plotting_area().get_pixel_range();
-        let mut taken: Vec<Area> = Vec::new();
+        // The vertical axis' title stands there already.
+        let title = text_width(&axis_title(&self.input.figure.y), self.layout.font);
+        let mut taken = vec![Area { left: 0, top: 0, right: tenths(title + 8.0), bottom: vertical.start }];
+        let lines: Vec<i32> = self
+            .input
+            .limits
+            .iter()
+            .filter_map(|line| line.value.point.value.filter(|&value| self.y.holds(value)))
+            .map(|value| chart.backend_coord(&(self.x.low(), value)).1)
+            .collect();
         let curves = self.samples(chart);
-        for line in &self.input.limits {
+        for (line, dash) in self.input.limits.iter().zip(&self.inks.limits) {
             let Some(value) = line.value.point.value.filter(|&value| self.y.holds(value)) else { continue };
             let y = chart.backend_coord(&(self.x.low(), value)).1;
-            root.draw(&PathElement::new(vec![(horizontal.start, y), (horizontal.end, y)], self.inks.limit))?;
+            root.draw(&PathElement::new(vec![(horizontal.start, y), (horizontal.end, y)], *dash))?;
             let text = limit_text(line);
             if self.key.iter().any(|entry| entry.text == text) {
                 continue;
@@ -307,18 +325,21 @@ impl<'a> Plan<'a> {
             let places = [
                 (horizontal.start + gap, y - gap - height),
                 (horizontal.end - gap - width, y - gap - height),
-                (horizontal.start + gap, y + gap),
-                (horizontal.end - gap - width, y + gap),
+                (horizontal.start + gap, y + 2 * gap),
+                (horizontal.end - gap - width, y + 2 * gap),
                 ((horizontal.start + horizontal.end - width) / 2, y - gap - height),
             ];
             let area = places
                 .map(|(left, top)| Area { left, top, right: left + width, bottom: top + height })
                 .into_iter()
                 .min_by_key(|area| {
-                    let outside = area.top < vertical.start - tenths(4.0) || area.bottom > vertical.end;
+                    let outside = area.top < tenths(1.0) || area.bottom > vertical.end;
+                    // Between two lines one cannot see whose label it is.
+                    let near = area.top - height..area.bottom + height;
+                    let between = lines.iter().filter(|&&other| other != y && near.contains(&other)).count();
                     let hit = curves.iter().filter(|&&point| area.contains(point)).count();
                     let covered = taken.iter().filter(|other| area.overlaps(other)).count();
-                    hit + 100 * covered + 1000 * usize::from(outside)
+                    hit + 4 * between + 100 * covered + 1000 * usize::from(outside)
                 });
             if let Some(area) = area {
                 let style = text_style(self.layout, 0.92, &self.inks.limit_text);
@@ -326,7 +347,7 @@ impl<'a> Plan<'a> {
                 taken.push(area);
             }
         }
-        Ok(taken)
+        Ok(())
     }
 
     /// Points along all curves, close enough together to see whether a label would cover one.
@@ -428,7 +449,8 @@ impl<'a> Plan<'a> {
         let wanted: Vec<f64> =
             shown.iter().filter_map(|&index| ends[index]).map(|(_, y)| f64::from(y)).collect();
         let height = self.layout.font * 1.25 * PER_UNIT;
-        let places = labels::spread(&wanted, height, f64::from(vertical.start), f64::from(vertical.end));
+        let top = f64::from(vertical.start) - height / 2.0;
+        let places = labels::spread(&wanted, height, top, f64::from(vertical.end));
         let left = horizontal.end + tenths(14.0);
         for (&index, &y) in shown.iter().zip(&places) {
             let Some(end) = ends[index] else { continue };
@@ -444,12 +466,6 @@ impl<'a> Plan<'a> {
         }
         Ok(())
     }
-}
-
-fn limit_text(line: &super::Line<'_>) -> String {
-    let value = line.value.point.value.map_or_else(String::new, crate::html::number);
-    let whose = if line.own { ", yours" } else { "" };
-    format!("{}{whose}: {value} {}", line.label, line.value.unit).trim_end().to_owned()
 }
 
 fn draw_mark(chart: &mut Chart<'_, '_>, at: (f64, f64), place: usize, ink: RGBColor) -> Drawn {

@@ -15,7 +15,7 @@ mod table;
 use std::fmt::Write as _;
 
 use plotters::style::{IntoFont, RGBColor, TextStyle};
-use record::{Axis, Figure, Kind, Scale, Series, Timeline, Value};
+use record::{Axis, Figure, Kind, Scale, Series, Timeline, Value, format};
 
 use crate::html::escape;
 
@@ -73,12 +73,10 @@ pub struct TimelineInput<'a> {
 pub fn figure(input: &FigureInput<'_>) -> String {
     let (shown, notes) = worth_drawing(input);
     let mut html = opening(&input.id, &input.figure.title);
-    html += &sources(shown.curves.iter().map(|curve| (curve.device, curve.own)));
+    let bars = shown.figure.x.scale == Scale::Labels;
+    html += &sources(shown.curves.iter().map(|curve| (curve.device, curve.own)), bars);
     for layout in &LAYOUTS {
-        html += &match shown.figure.x.scale {
-            Scale::Labels => bars::bars(&shown, layout),
-            _ => chart::chart(&shown, layout),
-        };
+        html += &if bars { bars::bars(&shown, layout) } else { chart::chart(&shown, layout) };
     }
     for note in notes {
         let _ = write!(html, "<p class=\"lab-note\">{}</p>", escape(&note));
@@ -91,7 +89,7 @@ pub fn figure(input: &FigureInput<'_>) -> String {
 /// `<figure>` of lanes and spans. No blank line in it.
 pub fn timeline(input: &TimelineInput<'_>) -> String {
     let mut html = opening(&input.id, &input.timeline.title);
-    html += &sources([(input.device, input.own)]);
+    html += &sources([(input.device, input.own)], true);
     for layout in &LAYOUTS {
         html += &span::timeline(input, layout);
     }
@@ -114,8 +112,8 @@ struct Layout {
 }
 
 const LAYOUTS: [Layout; 2] = [
-    Layout { class: "lab-wide", width: 720.0, height: 380.0, font: 13.0, ticks: (9, 6), labels: 190.0 },
-    Layout { class: "lab-narrow", width: 360.0, height: 300.0, font: 12.5, ticks: (5, 5), labels: 84.0 },
+    Layout { class: "lab-wide", width: 720.0, height: 380.0, font: 13.0, ticks: (9, 7), labels: 190.0 },
+    Layout { class: "lab-narrow", width: 360.0, height: 300.0, font: 12.5, ticks: (5, 6), labels: 84.0 },
 ];
 
 /// Colours of the theme; a figure with more series repeats them with other marks.
@@ -166,15 +164,15 @@ fn opening(id: &str, title: &str) -> String {
     format!("<figure class=\"lab-plot\" id=\"{}\">\n<figcaption>{}</figcaption>\n", escape(id), escape(title))
 }
 
-/// Whose curves are solid and whose are dashed.
-fn sources<'a>(devices: impl IntoIterator<Item = (&'a str, bool)>) -> String {
+/// Whose curves are solid and whose are dashed, or whose bars are full and whose are outlined.
+fn sources<'a>(devices: impl IntoIterator<Item = (&'a str, bool)>, bars: bool) -> String {
     let mut seen: Vec<(&str, bool)> = Vec::new();
     for source in devices {
         if !seen.contains(&source) {
             seen.push(source);
         }
     }
-    let mut html = String::from("<p class=\"lab-sources\">");
+    let mut html = format!("<p class=\"lab-sources{}\">", if bars { " bars" } else { "" });
     for (device, own) in seen {
         let (class, whose) = if own { ("own", "yours") } else { ("recorded", "recorded") };
         let _ = write!(html, "<span class=\"{class}\">{whose}: {}</span> ", escape(device));
@@ -209,9 +207,17 @@ fn label(series: &Series) -> &str {
 fn axis_title(axis: &Axis) -> String {
     match (axis.label.as_str(), axis.unit.as_str()) {
         (label, "") => label.to_owned(),
+        // Such a unit stands at each tick, with its prefix.
+        (label, unit) if format::is_scaled(unit) => label.to_owned(),
         ("", unit) => unit.to_owned(),
         (label, unit) => format!("{label} ({unit})"),
     }
+}
+
+/// `copy of the same bytes: 4 301 GB/s`.
+fn limit_text(line: &Line<'_>) -> String {
+    let whose = if line.own { ", yours" } else { "" };
+    format!("{}{whose}: {}", line.label, format::point(line.value.point, &line.value.unit))
 }
 
 fn text_style(layout: &Layout, scale: f64, ink: &RGBColor) -> TextStyle<'static> {

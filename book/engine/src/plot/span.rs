@@ -2,17 +2,17 @@
 
 use std::convert::Infallible;
 
-use plotters::chart::ChartBuilder;
+use plotters::chart::{ChartBuilder, LabelAreaPosition};
 use plotters::drawing::{DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::element::{PathElement, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor, TRANSPARENT};
-use record::{Lane, Scale, Span};
+use record::{Lane, Scale, Span, format};
 
 use super::axis::AxisRange;
 use super::svg::{PER_UNIT, Palette, Svg, text_width};
 use super::{COLOURS, Layout, TimelineInput, svg_element, tenths, text_style};
-use crate::html::{duration, escape};
+use crate::html::escape;
 
 /// Spans narrower than this many units are drawn together with their neighbours of the same name.
 const NARROW: f64 = 0.8;
@@ -164,7 +164,10 @@ impl Plan<'_> {
         chart
             .configure_mesh()
             .disable_y_mesh()
-            .disable_axes()
+            .axis_style(TRANSPARENT)
+            // Labels stand at twice this distance.
+            .set_tick_mark_size(LabelAreaPosition::Left, tenths(3.0))
+            .set_tick_mark_size(LabelAreaPosition::Bottom, tenths(4.4))
             .bold_line_style(grid)
             .light_line_style(TRANSPARENT)
             .label_style(text_style(layout, 1.0, &tick))
@@ -229,6 +232,11 @@ fn fitting(text: &str, room: f64, size: f64) -> Option<String> {
         }
     }
     (short.chars().count() >= 4).then(|| short + "…")
+}
+
+/// Microseconds in the unit that suits them.
+pub(super) fn duration(us: f64) -> String {
+    format::quantity(us * 1e-6, "s")
 }
 
 /// Microseconds in the unit that an axis of this length is written in.

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use record::{Abscissa, Point, Scale, Timeline};
+use record::{Abscissa, Scale, Timeline, format};
 
+use super::span::duration;
 use super::{FigureInput, bars, chart, label};
-use crate::html::{duration, escape, number};
+use crate::html::{escape, head_unit, in_column, point_in_column};
 
 /// One row an abscissa, one column a curve.
 pub(super) fn of_figure(input: &FigureInput<'_>) -> String {
@@ -14,9 +15,16 @@ pub(super) fn of_figure(input: &FigureInput<'_>) -> String {
         format!("<table><thead><tr><th scope=\"col\">{}</th>", heading(&axis.label, &axis.unit, ""));
     for curve in &input.curves {
         let device = if curve.own { format!("yours: {}", curve.device) } else { curve.device.to_owned() };
+        let class = chart::series_class(curve.place, curve.own);
+        let name = if curve.own {
+            format!("{}, yours", label(curve.series))
+        } else {
+            label(curve.series).to_owned()
+        };
         let _ = write!(
             html,
-            "<th scope=\"col\">{}</th>",
+            "<th scope=\"col\" class=\"{class}\" data-name=\"{}\">{}</th>",
+            escape(&name),
             heading(label(curve.series), &curve.series.unit, &device)
         );
     }
@@ -27,19 +35,18 @@ pub(super) fn of_figure(input: &FigureInput<'_>) -> String {
         }
     } else {
         for value in chart::abscissas(&input.curves) {
-            add_row(&mut html, input, &number(value), |x| *x == Abscissa::Number(value));
+            add_row(&mut html, input, &in_column(value, &axis.unit), |x| *x == Abscissa::Number(value));
         }
     }
     for line in &input.limits {
         let whose = if line.own { "yours: " } else { "" };
-        let value = line.value.point.value.map_or_else(|| "needs a GPU".to_owned(), number);
+        let value = format::point(line.value.point, &line.value.unit);
         let _ = write!(
             html,
-            "<tr class=\"limit-row\"><th scope=\"row\">{} ({whose}{})</th><td colspan=\"{}\">{value} {}</td></tr>",
+            "<tr class=\"limit-row\"><th scope=\"row\">{} ({whose}{})</th><td colspan=\"{}\">{value}</td></tr>",
             escape(line.label),
             escape(line.device),
-            input.curves.len().max(1),
-            escape(&line.value.unit)
+            input.curves.len().max(1)
         );
     }
     html += "</tbody></table>";
@@ -75,10 +82,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> String {
 }
 
 fn heading(name: &str, unit: &str, device: &str) -> String {
-    let mut html = escape(name);
-    if !unit.is_empty() {
-        let _ = write!(html, " <span class=\"unit\">{}</span>", escape(unit));
-    }
+    let mut html = escape(name) + &head_unit(unit);
     if !device.is_empty() {
         let _ = write!(html, " <span class=\"device\">{}</span>", escape(device));
     }
@@ -90,17 +94,11 @@ fn add_row(html: &mut String, input: &FigureInput<'_>, heading: &str, is_row: im
     for curve in &input.curves {
         let position = curve.series.x.iter().position(&is_row);
         let point = position.and_then(|position| curve.series.points.get(position));
-        let _ = write!(html, "<td>{}</td>", point.map_or_else(String::new, entry));
+        let _ = write!(
+            html,
+            "<td>{}</td>",
+            point.map_or_else(String::new, |point| point_in_column(point, &curve.series.unit))
+        );
     }
     html.push_str("</tr>");
-}
-
-fn entry(point: &Point) -> String {
-    let Some(value) = point.value else { return "<span class=\"needs-gpu\">needs a GPU</span>".to_owned() };
-    match (point.low, point.high) {
-        (Some(low), Some(high)) => {
-            format!("{} <span class=\"spread\">{}–{}</span>", number(value), number(low), number(high))
-        }
-        _ => number(value),
-    }
 }
