@@ -12,7 +12,7 @@ use compiler::{Change, Outcome};
 /// needed, and no CUDA toolkit. A kernel that needs another target or compiler says so in its first line, such as
 /// `// target: compute_90a, compiler: 13.0`. Only files that change are written; PTX without a source is removed.
 #[derive(Parser)]
-#[command(name = "cargo kernels", bin_name = "cargo kernels", version)]
+#[command(name = "cargo kernels", bin_name = "cargo kernels")]
 struct Arguments {
     /// Compare only: exit with 1 and a list if kernels/ptx is not what kernels/cuda compiles to.
     #[arg(long)]

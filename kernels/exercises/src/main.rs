@@ -19,7 +19,7 @@ use lab::DeviceChoice;
 /// all exercises of the chapter are checked in order, up to the first that is not solved. The check runs on the emulated
 /// GPU, which counts every memory access and names the thread that goes astray.
 #[derive(Parser)]
-#[command(name = "cargo book exercise", bin_name = "cargo book exercise", version)]
+#[command(name = "cargo book exercise", bin_name = "cargo book exercise")]
 struct Arguments {
     /// The chapter, such as ch01
     chapter: String,
