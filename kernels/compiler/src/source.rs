@@ -196,7 +196,7 @@ fn sha256(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace_root;
+    use crate::{pinned, workspace_root};
 
     fn needs(first_line: &str) -> Result<Needs> {
         Needs::parse(first_line)
@@ -250,6 +250,8 @@ mod tests {
             let kernel = KernelSource::read(&root, &format!("kernels/cuda/{name}.cu")).unwrap();
             let ptx = fs::read_to_string(root.join(format!("kernels/ptx/{name}.ptx"))).unwrap();
             assert_eq!(stated_sources(&ptx), kernel.hashes(), "{name} has changed: run `cargo kernels`");
+            let heading = kernel.heading(pinned(&kernel.needs.compiler).unwrap().version);
+            assert!(ptx.starts_with(&heading), "{name} is compiled otherwise by now: run `cargo kernels`");
             assert!(ptx.contains(&format!(".entry {name}(")), "{name}");
         }
     }
