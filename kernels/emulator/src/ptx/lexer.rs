@@ -93,8 +93,8 @@ impl<'a> Lexer<'a> {
             return Ok(self.token(Kind::End, start, line));
         };
         let kind = match first {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => self.word(),
-            b'%' if self.byte(1).is_some_and(is_word) => self.word(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
+            b'%' | b'$' if self.byte(1).is_some_and(is_word) => self.word(),
             b'.' if self.byte(1).is_some_and(|b| b.is_ascii_digit()) && self.previous == Kind::Mark => {
                 self.number()
             }
@@ -269,12 +269,11 @@ impl<'a> Lexer<'a> {
             self.position += 1;
         } else {
             let (start, line) = (self.position, self.line);
-            let character = self.source[start..].chars().next().unwrap_or_default();
-            return Err(self.invalid(
-                start,
-                line,
-                format!("found `{}`, which no PTX contains", character.escape_debug()),
-            ));
+            let message = match self.source[start..].chars().next().unwrap_or_default() {
+                character if character.is_control() => format!("found `{}`", character.escape_default()),
+                character => format!("found `{character}`"),
+            };
+            return Err(self.invalid(start, line, message + ", which no PTX contains here"));
         }
         Ok(Kind::Mark)
     }

@@ -52,11 +52,10 @@ impl From<Constant> for InitValue {
 }
 
 /// The value of `WARP_SZ`, the one named constant of PTX.
-const WARP_SZ: i64 = 32;
+const WARP_SZ: u64 = 32;
 
-/// How tightly the loosest and the tightest binary operator hold their operands; see [`binding`].
+/// How tightly `||` holds its operands, the loosest of all; see [`binding`].
 const LOOSEST: u32 = 1;
-const MULTIPLICATIVE: u32 = 10;
 
 impl<'a> Parser<'a> {
     /// Whether a constant expression starts here. A parenthesis may also start a list.
@@ -84,7 +83,8 @@ impl<'a> Parser<'a> {
         let colon = self.peek();
         self.expect(":")?;
         let otherwise = self.nested(Self::constant)?;
-        let (then, otherwise) = self.converted(colon, then, otherwise)?;
+        self.converted(colon, then, otherwise)?;
+        // The manual has the chosen value converted to the type of both; ptxas leaves it as it is.
         Ok(if condition != 0 { then } else { otherwise })
     }
 
@@ -106,14 +106,16 @@ impl<'a> Parser<'a> {
             .map_err(|_| self.error(token, format!("expected {what} below 2^32, found `{}`", token.text)))
     }
 
-    /// A single number.
+    /// A single number, or `WARP_SZ`.
     pub(super) fn literal(&mut self, what: &str) -> Result<u64, Error> {
         let token = self.peek();
-        if token.kind != Kind::Integer {
-            return Err(self.expected(what));
-        }
+        let value = match token.kind {
+            Kind::Integer => integer_value(token.text),
+            Kind::Word if token.text == "WARP_SZ" => Some(WARP_SZ),
+            _ => return Err(self.expected(what)),
+        };
         self.advance();
-        integer_value(token.text).ok_or_else(|| self.wrong_number(token, "an integer of at most 64 bits"))
+        value.ok_or_else(|| self.wrong_number(token, "an integer of at most 64 bits"))
     }
 
     /// `+4` behind a name, or nothing. A negative offset has its sign behind the plus: `+-8`.
@@ -165,8 +167,8 @@ impl<'a> Parser<'a> {
     fn primary(&mut self) -> Result<Constant, Error> {
         let token = self.peek();
         match token.kind {
-            Kind::Integer => {
-                let value = self.literal("an integer")?;
+            Kind::Integer | Kind::Word => {
+                let value = self.literal("a constant")?;
                 // An integer is signed unless it needs the 64th bit or says otherwise.
                 let signed = if token.text.ends_with('U') { None } else { i64::try_from(value).ok() };
                 Ok(signed.map_or(Constant::Unsigned(value), Constant::Signed))
@@ -175,10 +177,6 @@ impl<'a> Parser<'a> {
                 self.advance();
                 float_literal(token.text)
                     .ok_or_else(|| self.wrong_number(token, "a float such as `1.5` or `0f3FC00000`"))
-            }
-            Kind::Word if token.text == "WARP_SZ" => {
-                self.advance();
-                Ok(Constant::Signed(WARP_SZ))
             }
             Kind::Mark if token.text == "(" => {
                 self.advance();
@@ -212,29 +210,27 @@ impl<'a> Parser<'a> {
     }
 
     fn evaluate(&self, operator: Token<'a>, left: Constant, right: Constant) -> Result<Constant, Error> {
+        let text = operator.text;
         // These take each operand as it comes.
-        let bits = left.bits().zip(right.bits());
-        match (operator.text, bits) {
-            ("&&", Some((l, r))) => return Ok(Constant::Signed((l != 0 && r != 0) as i64)),
-            ("||", Some((l, r))) => return Ok(Constant::Signed((l != 0 || r != 0) as i64)),
-            ("%", Some((_, 0))) => {
-                return Err(self.error(operator, "the remainder by zero has no value".to_owned()));
+        if let Some((l, r)) = left.bits().zip(right.bits()) {
+            match text {
+                "&&" => return Ok(Constant::Signed((l != 0 && r != 0) as i64)),
+                "||" => return Ok(Constant::Signed((l != 0 || r != 0) as i64)),
+                "<<" | ">>" => return Ok(shift(text, left, r)),
+                "/" | "%" if r == 0 => {
+                    return Err(self.error(operator, "division by zero in a constant expression".to_owned()));
+                }
+                "%" => return Ok(Constant::Signed((l % r) as i64)),
+                _ => {}
             }
-            ("%", Some((l, r))) => return Ok(Constant::Signed((l % r) as i64)),
-            ("<<" | ">>", Some((_, distance))) => return Ok(shift(operator.text, left, distance)),
-            _ => {}
         }
-        match (self.converted(operator, left, right)?, operator.text) {
-            (
-                (Constant::Signed(_), Constant::Signed(0)) | (Constant::Unsigned(_), Constant::Unsigned(0)),
-                "/",
-            ) => Err(self.error(operator, "the quotient by zero has no value".to_owned())),
-            ((Constant::Signed(l), Constant::Signed(r)), text) => Ok(signed(text, l, r)),
-            ((Constant::Unsigned(l), Constant::Unsigned(r)), text) => Ok(unsigned(text, l, r)),
-            ((Constant::Double(l), Constant::Double(r)), text) => double(text, l, r).ok_or_else(|| {
+        match self.converted(operator, left, right)? {
+            (Constant::Signed(l), Constant::Signed(r)) => Ok(signed(text, l, r)),
+            (Constant::Unsigned(l), Constant::Unsigned(r)) => Ok(unsigned(text, l, r)),
+            (Constant::Double(l), Constant::Double(r)) => double(text, l, r).ok_or_else(|| {
                 self.error(operator, format!("expected integers on both sides of `{text}`, found floats"))
             }),
-            _ => Err(self.error(operator, format!("`{}` takes no `0f` constants", operator.text))),
+            _ => Err(self.error(operator, format!("`{text}` takes no `0f` constants"))),
         }
     }
 
@@ -249,7 +245,10 @@ impl<'a> Parser<'a> {
             (Constant::Signed(l), Constant::Unsigned(_)) => Ok((Constant::Unsigned(l as u64), right)),
             (Constant::Unsigned(_), Constant::Signed(r)) => Ok((left, Constant::Unsigned(r as u64))),
             _ if left.bits().is_some() == right.bits().is_some() => Ok((left, right)),
-            _ => Err(self.error(at, format!("`{}` stands between an integer and a float", at.text))),
+            _ => {
+                let message = format!("`{}` takes two integers or two floats, found one of each", at.text);
+                Err(self.error(at, message))
+            }
         }
     }
 
@@ -273,19 +272,21 @@ fn binding(token: Token<'_>) -> Option<u32> {
         "<" | "<=" | ">" | ">=" => 7,
         "<<" | ">>" => 8,
         "+" | "-" => 9,
-        "*" | "/" | "%" => MULTIPLICATIVE,
+        "*" | "/" | "%" => 10,
         _ => return None,
     })
 }
 
-/// A shift keeps the type of what is shifted. A distance of 64 or more shifts everything out.
+/// A shift keeps the type of what is shifted. Only the low six bits of the distance count: the manual leaves distances of
+/// 64 and more open, and this is what ptxas does.
 fn shift(operator: &str, left: Constant, distance: u64) -> Constant {
-    match (operator, left, u32::try_from(distance).unwrap_or(u32::MAX)) {
-        ("<<", Constant::Signed(value), by) => Constant::Signed(value.checked_shl(by).unwrap_or(0)),
-        (_, Constant::Signed(value), by) => Constant::Signed(value >> by.min(63)),
-        ("<<", Constant::Unsigned(value), by) => Constant::Unsigned(value.checked_shl(by).unwrap_or(0)),
-        (_, Constant::Unsigned(value), by) => Constant::Unsigned(value.checked_shr(by).unwrap_or(0)),
-        (_, float, _) => float,
+    let distance = distance as u32;
+    match (operator, left) {
+        ("<<", Constant::Signed(value)) => Constant::Signed(value.wrapping_shl(distance)),
+        (_, Constant::Signed(value)) => Constant::Signed(value.wrapping_shr(distance)),
+        ("<<", Constant::Unsigned(value)) => Constant::Unsigned(value.wrapping_shl(distance)),
+        (_, Constant::Unsigned(value)) => Constant::Unsigned(value.wrapping_shr(distance)),
+        (_, float) => float,
     }
 }
 

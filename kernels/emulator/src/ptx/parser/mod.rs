@@ -24,12 +24,13 @@ pub(super) struct Parser<'a> {
     tokens: lexer::Tokens<'a>,
     position: usize,
     depth: u32,
+    targets: u32,
 }
 
 impl<'a> Parser<'a> {
     /// Stands at the start of `source`.
     pub(super) fn new(source: &'a str) -> Self {
-        Parser { source, tokens: lexer::tokens(source), position: 0, depth: 0 }
+        Parser { source, tokens: lexer::tokens(source), position: 0, depth: 0, targets: 0 }
     }
 
     fn peek(&self) -> Token<'a> {

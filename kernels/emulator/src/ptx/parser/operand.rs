@@ -95,7 +95,7 @@ impl Parser<'_> {
         self.expect("[")?;
         let start = self.peek();
         let first = self.scalar()?;
-        if self.eat(",") {
+        if matches!(first, Operand::Name(_)) && self.eat(",") {
             let mut parts = vec![first];
             parts.extend(
                 self.comma_separated(
@@ -107,7 +107,7 @@ impl Parser<'_> {
             self.close("]")?;
             return Ok(Operand::Parts(parts));
         }
-        self.close("]")?;
+        self.expect("]")?;
         let (base, offset) = match first {
             Operand::Name(name) => (AddressBase::Name(name), 0),
             Operand::Offset(name, offset) => (AddressBase::Name(name), offset),

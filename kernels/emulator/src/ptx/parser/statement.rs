@@ -6,6 +6,9 @@ use super::super::lexer::{Kind, Token};
 use super::directive::FUNCTION_DIRECTIVES;
 use super::{Parser, variable};
 
+/// How many labels and functions the ranges of all `.branchtargets` and `.calltargets` may stand for.
+const MAX_TARGETS: u32 = 1 << 16;
+
 impl<'a> Parser<'a> {
     /// `{ … }`
     pub(super) fn body(&mut self) -> Result<Vec<Statement>, Error> {
@@ -68,7 +71,10 @@ impl<'a> Parser<'a> {
         loop {
             let name = self.name(what)?;
             match self.range()? {
-                Some(count) => targets.extend((0..count).map(|index| format!("{name}{index}"))),
+                Some(count) => {
+                    self.count_targets(count)?;
+                    targets.extend((0..count).map(|index| format!("{name}{index}")));
+                }
                 None => targets.push(name),
             }
             if !self.eat(",") {
@@ -77,6 +83,16 @@ impl<'a> Parser<'a> {
         }
         self.expect(";")?;
         Ok(targets)
+    }
+
+    /// A short text must not stand for more names than memory holds.
+    fn count_targets(&mut self, count: u32) -> Result<(), Error> {
+        self.targets = self.targets.saturating_add(count);
+        if self.targets > MAX_TARGETS {
+            let message = format!("more than {MAX_TARGETS} targets in ranges such as `label<10>`");
+            return Err(self.error(self.peek(), message));
+        }
+        Ok(())
     }
 
     /// `[@[!]p] opcode.modifier… operand, …;`
