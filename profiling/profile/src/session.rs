@@ -50,7 +50,7 @@ pub fn run(request: &Request, home: &Home, places: &Places) -> anyhow::Result<()
     let nsys = places.nsys();
     let ncu = places.ncu();
     if request.dry_run {
-        print!("{}", dry_run(request, home, &chapter, nsys.as_deref(), ncu.as_deref()));
+        print!("{}", dry_run(request, home, &chapter, nsys.as_deref(), ncu.as_deref())?);
         return Ok(());
     }
     if !has_gpu(places) {
@@ -61,9 +61,14 @@ pub fn run(request: &Request, home: &Home, places: &Places) -> anyhow::Result<()
     }
     let (nsys, ncu) = tier(request, &chapter, nsys, ncu)?;
     let records = request.record.clone().unwrap_or_else(|| home.records());
-    let destination = Destination::open(&records, &chapter)?;
+    let destination = Destination::open(&records, &chapter, home)?;
 
-    let target = Target { program: build(home, &chapter)?, ..target(request, home, &chapter) };
+    let mut target = target(request, home, &chapter)?;
+    target.program = build(home, &chapter)?;
+    if destination.quick() {
+        // The sizes of the run that the profile explains.
+        target.arguments.push("--quick".into());
+    }
     if !has_ranges(&target.program)? {
         bail!(
             "{} was built without NVTX ranges, and without them a profiler's report cannot be told in the chapter's words. \
@@ -136,16 +141,20 @@ fn tier(
     Ok((nsys, ncu))
 }
 
-fn target(request: &Request, home: &Home, chapter: &str) -> Target {
+fn target(request: &Request, home: &Home, chapter: &str) -> anyhow::Result<Target> {
     let mut arguments: Vec<String> = ["--device", "gpu", "--once"].map(str::to_owned).into();
-    arguments.extend(request.cells.iter().cloned());
-    Target {
+    if request.cells.is_empty() {
+        arguments.extend(home.profiled_cells(chapter)?);
+    } else {
+        arguments.extend(request.cells.iter().cloned());
+    }
+    Ok(Target {
         chapter: chapter.to_owned(),
         // The contract of `lab`'s ranges: the domain is the chapter's number.
         domain: chapter.split('-').next().unwrap_or(chapter).to_owned(),
         program: home.program(chapter),
         arguments,
-    }
+    })
 }
 
 fn build(home: &Home, chapter: &str) -> anyhow::Result<PathBuf> {
@@ -240,8 +249,14 @@ fn publishable(message: &str) -> String {
 }
 
 /// The commands that would be run. Where a tool is not found its bare name stands, and a line says so.
-fn dry_run(request: &Request, home: &Home, chapter: &str, nsys: Option<&Path>, ncu: Option<&Path>) -> String {
-    let target = target(request, home, chapter);
+fn dry_run(
+    request: &Request,
+    home: &Home,
+    chapter: &str,
+    nsys: Option<&Path>,
+    ncu: Option<&Path>,
+) -> anyhow::Result<String> {
+    let target = target(request, home, chapter)?;
     let folder = home.reports().join(chapter).join("TIME");
     let mut text = String::new();
     if let Some(line) = home.build_line(chapter) {
@@ -268,7 +283,7 @@ fn dry_run(request: &Request, home: &Home, chapter: &str, nsys: Option<&Path>, n
     for line in lines {
         text.push_str(&format!("{line}\n"));
     }
-    text
+    Ok(text)
 }
 
 /// Asks for the device's node and then for NVIDIA's own program, so that libcuda is not loaded into this process.

@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use record::{Cell, Output, Profile, Record, Status};
+use record::{Cell, Input, Output, Profile, Record, Status};
 
 use crate::invocation::Invocation;
 use crate::ncu::kernels::Ceilings;
 use crate::target::Home;
 
-/// A value of this name, in GB/s, anywhere in the chapter's own cells, is its measured DRAM bandwidth.
-pub const DRAM_CEILING: &str = "dram_ceiling";
-/// A value of this name, in GFLOP/s or TFLOP/s, is its measured single-precision peak.
-pub const FP32_CEILING: &str = "fp32_ceiling";
+/// A value of one of these names, in GB/s, in the chapter's own cells, is the DRAM bandwidth that it has measured: the rate
+/// of a kernel that only copies.
+pub const DRAM_CEILING: [&str; 2] = ["dram_ceiling", "copy"];
+/// A value of this name, in GFLOP/s or TFLOP/s, is the single-precision peak that it has measured.
+pub const FP32_CEILING: [&str; 1] = ["fp32_ceiling"];
 
 /// A record and its file.
 #[derive(Debug)]
@@ -25,8 +26,8 @@ impl Destination {
     /// Reads the chapter's record in `folder`.
     ///
     /// # Errors
-    /// When there is none of a GPU: a profile belongs to a run.
-    pub fn open(folder: &Path, chapter: &str) -> anyhow::Result<Self> {
+    /// When there is none of a GPU, or it is of other sources than those that are profiled: a profile belongs to a run.
+    pub fn open(folder: &Path, chapter: &str, home: &Home) -> anyhow::Result<Self> {
         let file = record::path(folder, chapter);
         let Some(record) = Record::load(&file)? else {
             bail!(
@@ -45,7 +46,15 @@ impl Destination {
         if record.status != Status::Complete {
             bail!("the record {} is of a run that did not finish: run {chapter} again first", file.display());
         }
+        if let Some(change) = change(&record, home) {
+            bail!("the record {} is stale, because {change}: run {chapter} again first", file.display());
+        }
         Ok(Self { file, record })
+    }
+
+    /// Whether the record is of a run with smaller sizes.
+    pub fn quick(&self) -> bool {
+        self.record.quick()
     }
 
     /// The folder that holds the record.
@@ -60,20 +69,18 @@ impl Destination {
 
     /// Bounds that the chapter itself has measured.
     pub fn ceilings(&self) -> Ceilings {
-        let value = |name: &str| {
+        let in_unit = |names: &[&str], units: &[(&str, f64)]| {
             self.record.cells.iter().find_map(|cell| {
-                let value = cell.value(name)?;
-                Some((value.point.value?, value.unit.clone(), format!("{}.{name}", cell.id)))
+                names.iter().find_map(|name| {
+                    let value = cell.value(name)?;
+                    let (_, factor) = units.iter().find(|(unit, _)| *unit == value.unit)?;
+                    Some((value.point.value? * factor, format!("{}.{name}", cell.id)))
+                })
             })
         };
-        let in_unit = |name, units: &[(&str, f64)]| {
-            let (number, unit, place) = value(name)?;
-            let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
-            Some((number * factor, place))
-        };
         Ceilings {
-            dram_gbps: in_unit(DRAM_CEILING, &[("GB/s", 1.0)]),
-            fp32_gflops: in_unit(FP32_CEILING, &[("GFLOP/s", 1.0), ("TFLOP/s", 1e3)]),
+            dram_gbps: in_unit(&DRAM_CEILING, &[("GB/s", 1.0)]),
+            fp32_gflops: in_unit(&FP32_CEILING, &[("GFLOP/s", 1.0), ("TFLOP/s", 1e3)]),
         }
     }
 
@@ -124,6 +131,27 @@ impl Destination {
     }
 }
 
+/// What has changed since the record was made, if anything has.
+fn change(record: &Record, home: &Home) -> Option<String> {
+    match home {
+        Home::Checkout(root) => {
+            let changes = record::inputs::changes(root, &record.chapter, &record.inputs);
+            changes.first().map(ToString::to_string)
+        }
+        // A bundle has no sources; its manifest says what they were.
+        Home::Bundle(_) => {
+            let built = home.bundled(&record.chapter)["inputs"].clone();
+            let built: Vec<Input> = serde_json::from_value(built).ok()?;
+            let differs = |built: &&Input| {
+                !record.inputs.iter().any(|recorded| {
+                    recorded.kind == built.kind && recorded.name == built.name && recorded.hash == built.hash
+                })
+            };
+            built.iter().find(differs).map(|input| format!("{} is another one in this bundle", input.name))
+        }
+    }
+}
+
 /// The commit that was built, and whether tracked files differ from it.
 pub fn commit(home: &Home) -> (String, bool) {
     match home {
@@ -136,11 +164,8 @@ pub fn commit(home: &Home) -> (String, bool) {
             let changes = git(&["status", "--porcelain", "--untracked-files=no"]).unwrap_or_default();
             (commit, !changes.is_empty())
         }
-        Home::Bundle(root) => {
-            let manifest: serde_json::Value = std::fs::read(root.join("manifest.json"))
-                .ok()
-                .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-                .unwrap_or_default();
+        Home::Bundle(_) => {
+            let manifest = home.manifest();
             let commit = manifest["commit"].as_str().unwrap_or_default().to_owned();
             (commit, manifest["dirty"].as_bool().unwrap_or_default())
         }

@@ -95,6 +95,37 @@ impl Home {
         }
     }
 
+    /// The cells that a chapter's manifest wants a profiler to look at; none where it wants all.
+    ///
+    /// # Errors
+    /// A chapter's manifest that cannot be read.
+    pub fn profiled_cells(&self, chapter: &str) -> anyhow::Result<Vec<String>> {
+        match self {
+            Self::Checkout(root) => {
+                let file = root.join("chapters").join(chapter).join("Cargo.toml");
+                let text =
+                    std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+                Ok(record::chapter::Chapter::parse(&text)?.profile)
+            }
+            Self::Bundle(_) => {
+                let listed = self.bundled(chapter)["profile"].clone();
+                Ok(serde_json::from_value(listed).unwrap_or_default())
+            }
+        }
+    }
+
+    /// What a bundle's manifest says of a chapter; nothing outside a bundle.
+    pub fn bundled(&self, chapter: &str) -> serde_json::Value {
+        self.manifest()["chapters"][chapter].clone()
+    }
+
+    /// A bundle's manifest; nothing outside a bundle.
+    pub fn manifest(&self) -> serde_json::Value {
+        let Self::Bundle(root) = self else { return serde_json::Value::Null };
+        let bytes = std::fs::read(root.join("manifest.json")).ok();
+        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
     /// The line that builds a chapter with ranges; nothing in a bundle.
     pub fn build_line(&self, chapter: &str) -> Option<Invocation> {
         let Self::Checkout(_) = self else { return None };

@@ -239,7 +239,7 @@ mod nsight_compute {
     fn what_was_not_collected_has_a_reason_and_no_number() {
         let cells = cells();
         let conflicts = row(&cells[0], "kernels", "vector_add").pop().unwrap();
-        let reason = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum was not asked for";
+        let reason = "the report has no l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
         assert_eq!(conflicts, Entry::Text(format!("not collected ({reason})")));
         assert!(cells[0].series("bank_conflicts").unwrap().points.is_empty());
         let timed = raw::parse(KERNELS).unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use record::{Cell, Kind, Profile, Provenance, Record, SCHEMA, Status, Text, Value};
+use record::{Cell, Input, InputKind, Kind, Profile, Provenance, Record, SCHEMA, Status, Text, Value};
 use tempfile::TempDir;
 
 const CHAPTER: &str = "ch01-raw-kernel";
@@ -394,6 +394,28 @@ fn a_profile_needs_a_run_of_the_same_gpu() {
     machine.fails(&["ch01"], "one of the emulated GPU");
     fs::remove_file(machine.record_file()).unwrap();
     machine.fails(&["ch01"], "run the chapter first");
+}
+
+#[test]
+fn a_record_of_other_sources_is_refused() {
+    let machine = Machine::with_both_tools();
+    let input = |hash: &str| Input {
+        kind: InputKind::Source,
+        name: "chapters/ch01/src/lib.rs".into(),
+        hash: hash.into(),
+    };
+    let manifest =
+        serde_json::json!({"chapters": {CHAPTER: {"inputs": [input("1")], "profile": ["four-steps"]}}});
+    machine.write("bundle/manifest.json", &manifest.to_string());
+    let record = |hash| Record { inputs: vec![input(hash)], ..record_of("NVIDIA H200", false) };
+    machine.record(record("2"));
+    machine.fails(&["ch01"], "is stale, because chapters/ch01/src/lib.rs is another one in this bundle");
+    machine.record(record("1"));
+    machine.succeeds(&["ch01"]);
+    let profile = machine.profile();
+    assert_eq!(profile.inputs, [input("1")]);
+    // The cells that the manifest names are what a profiler looks at.
+    assert!(profile.commands[0].ends_with("--device gpu --once four-steps"), "{:?}", profile.commands);
 }
 
 #[test]

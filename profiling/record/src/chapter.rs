@@ -20,6 +20,8 @@ pub struct Chapter {
     pub parameters: BTreeMap<String, String>,
     /// Whether it runs only when asked for by name.
     pub heavy: bool,
+    /// The cells that a profiler looks at unless others are named; all where there are none.
+    pub profile: Vec<String>,
 }
 
 impl Chapter {
@@ -54,6 +56,7 @@ impl Chapter {
             libraries: lab.libraries,
             parameters,
             heavy: lab.heavy,
+            profile: lab.profile,
             name,
         })
     }
@@ -86,6 +89,7 @@ struct Lab {
     libraries: Vec<String>,
     parameters: BTreeMap<String, toml::Value>,
     heavy: bool,
+    profile: Vec<String>,
 }
 
 #[cfg(test)]
@@ -103,6 +107,7 @@ mod tests {
             title = "What are the four steps?"
             libraries = ["cudarc"]
             parameters = { largest = 268435456, ratio = 0.5, mode = "all" }
+            profile = ["four-steps"]
             "#,
         )
         .unwrap();
@@ -113,6 +118,7 @@ mod tests {
             chapter.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(parameters, [("largest", "268435456"), ("mode", "all"), ("ratio", "0.5")]);
         assert!(!chapter.heavy);
+        assert_eq!(chapter.profile, ["four-steps"]);
     }
 
     #[test]

@@ -116,32 +116,23 @@ pub fn stall(reason: &str) -> String {
     format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio")
 }
 
-/// What the first session asks for beyond its sections.
+/// What the first session asks for beyond its sections, which hold the rest.
 pub fn timed() -> Vec<String> {
-    let mut names: Vec<String> = [
+    let names = [
         TIME,
         DRAM_READ,
         DRAM_WRITE,
-        DRAM_PERCENT,
         DRAM_PEAK,
         DRAM_CLOCK,
         SM_CLOCK,
-        L1_PERCENT,
-        L2_PERCENT,
-        L1_HITS,
-        L2_HITS,
-        ACHIEVED_OCCUPANCY,
         LOADS.0,
         LOADS.1,
         STORES.0,
         STORES.1,
         BANK_CONFLICTS,
         WARP_INSTRUCTIONS,
-    ]
-    .map(str::to_owned)
-    .into();
-    names.extend(STALLS.map(stall));
-    names
+    ];
+    names.map(str::to_owned).into()
 }
 
 /// What the second session asks for.

@@ -153,7 +153,7 @@ impl Launch {
     /// A metric in ncu's base unit, if that is one of `units`.
     pub fn metric(&self, name: &str, units: &[&str]) -> Reading {
         match self.metrics.get(name) {
-            None => Reading::missing(format!("{name} was not asked for")),
+            None => Reading::missing(format!("the report has no {name}")),
             Some(Metric { value: Datum::None(word), .. }) => Reading::missing(format!("{name}: {word}")),
             Some(Metric { value: Datum::Word(word), .. }) => Reading::missing(format!("{name} is `{word}`")),
             Some(Metric { value: Datum::Number(value), unit }) => {

@@ -10,7 +10,7 @@ use crate::reading::{Reading, significant};
 
 /// The cell with the whole chapter.
 pub const TIMELINE: &str = "timeline";
-/// The cell that looks closer at the first `measure` range.
+/// The cell that looks closer at the `measure` range in which the GPU did most.
 pub const MEASURE: &str = "timeline-measure";
 
 /// Spans that a lane may have. More cannot be told apart on a page, and would make a record of megabytes.
@@ -19,6 +19,8 @@ const SPANS_PER_LANE: usize = 400;
 const POINTS: f64 = 2000.0;
 /// The range within which the chapter times.
 const MEASURED_RANGE: &str = "measure";
+/// The range within which it does the same to warm up.
+const WARM_UP_RANGE: &str = "warmup";
 
 /// The cells of a session: [`TIMELINE`], and [`MEASURE`] where it shows more than the whole does.
 ///
@@ -155,16 +157,25 @@ impl Nesting {
     }
 }
 
-/// The first measured range and the work that was started in it.
+/// The measured range in which the GPU did most, with the work that was started in it. What ran to warm up is not it.
 fn measured(trace: &Trace, ranges: &[&Range], nesting: &Nesting) -> Option<Window> {
-    let index = ranges.iter().position(|range| range.name == MEASURED_RANGE)?;
-    let mut window = Window { start: ranges[index].start, end: ranges[index].end };
-    for (number, work) in trace.work.iter().enumerate() {
-        if nesting.holds(index, number) {
+    let is_measured = |index: usize| {
+        let mut around = std::iter::successors(Some(index), |&inner| nesting.parent[inner]);
+        ranges[index].name == MEASURED_RANGE && !around.any(|outer| ranges[outer].name == WARM_UP_RANGE)
+    };
+    let mut busiest: Option<(i64, Window)> = None;
+    for index in (0..ranges.len()).filter(|&index| is_measured(index)) {
+        let mut window = Window { start: ranges[index].start, end: ranges[index].end };
+        let mut time = 0;
+        for (_, work) in trace.work.iter().enumerate().filter(|(number, _)| nesting.holds(index, *number)) {
             window.end = window.end.max(work.end);
+            time += work.end - work.start;
+        }
+        if busiest.is_none_or(|(most, _)| time > most) {
+            busiest = Some((time, window));
         }
     }
-    Some(window)
+    busiest.map(|(_, window)| window)
 }
 
 fn outputs(trace: &Trace, domain: &str, ranges: &[&Range], nesting: &Nesting, window: Window) -> Vec<Output> {
