@@ -1,0 +1,355 @@
+//! `cuMemcpy*`: copies of one, two and three dimensions, between host and devices.
+
+use std::ffi::c_void;
+
+use super::{
+    abi::{In, driver},
+    allocations, capture,
+    error::{CUresult, Result},
+    state::CUcontext,
+    stream::{self, CUstream},
+    work::{self, Work},
+};
+
+/// A copy: `depth` slices of `height` rows of `width` bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Copy {
+    from: Side,
+    to: Side,
+    width: u64,
+    height: u64,
+    depth: u64,
+}
+
+/// One side of a copy.
+#[derive(Clone, Copy)]
+struct Side {
+    /// The first byte.
+    address: u64,
+    /// It must be in an allocation; otherwise it may be any memory of the host.
+    device: bool,
+    /// Bytes from a row to the next.
+    pitch: u64,
+    /// Bytes from a slice to the next.
+    slice: u64,
+}
+
+/// `CUDA_MEMCPY2D`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Memcpy2D {
+    from_x: usize,
+    from_y: usize,
+    from_type: u32,
+    from_host: *const c_void,
+    from_device: u64,
+    from_array: *const c_void,
+    from_pitch: usize,
+    to_x: usize,
+    to_y: usize,
+    to_type: u32,
+    to_host: *mut c_void,
+    to_device: u64,
+    to_array: *const c_void,
+    to_pitch: usize,
+    width: usize,
+    height: usize,
+}
+
+/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, which has contexts where the other has unused pointers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Memcpy3D {
+    from: Memcpy3DSide,
+    to: Memcpy3DSide,
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Memcpy3DSide {
+    x: usize,
+    y: usize,
+    z: usize,
+    level: usize,
+    memory_type: u32,
+    host: *const c_void,
+    device: u64,
+    array: *const c_void,
+    context: *const c_void,
+    pitch: usize,
+    height: usize,
+}
+
+const TYPE_HOST: u32 = 1;
+const TYPE_DEVICE: u32 = 2;
+const TYPE_ARRAY: u32 = 3;
+const TYPE_UNIFIED: u32 = 4;
+
+driver! {
+    /// Copies between any two places.
+    call cuMemcpy 4000, cuMemcpy_ptds 7000 (to: u64, from: u64, bytes: usize) {
+        now(Copy::flat(Side::unified(from), Side::unified(to), bytes))
+    }
+
+    /// Copies between any two places.
+    call cuMemcpyAsync 4000, cuMemcpyAsync_ptsz 7000 (to: u64, from: u64, bytes: usize, stream: CUstream) {
+        later(Copy::flat(Side::unified(from), Side::unified(to), bytes), stream)
+    }
+
+    /// Copies from the host to a device.
+    call cuMemcpyHtoD_v2 3020, cuMemcpyHtoD_v2_ptds 7000 (to: u64, from: In<c_void>, bytes: usize) {
+        now(Copy::flat(Side::host(from), Side::device(to), bytes))
+    }
+
+    /// Copies from the host to a device.
+    call cuMemcpyHtoDAsync_v2 3020, cuMemcpyHtoDAsync_v2_ptsz 7000 (
+        to: u64, from: In<c_void>, bytes: usize, stream: CUstream,
+    ) {
+        later(Copy::flat(Side::host(from), Side::device(to), bytes), stream)
+    }
+
+    /// Copies from a device to the host.
+    call cuMemcpyDtoH_v2 3020, cuMemcpyDtoH_v2_ptds 7000 (to: In<c_void>, from: u64, bytes: usize) {
+        now(Copy::flat(Side::device(from), Side::host(to), bytes))
+    }
+
+    /// Copies from a device to the host.
+    call cuMemcpyDtoHAsync_v2 3020, cuMemcpyDtoHAsync_v2_ptsz 7000 (
+        to: In<c_void>, from: u64, bytes: usize, stream: CUstream,
+    ) {
+        later(Copy::flat(Side::device(from), Side::host(to), bytes), stream)
+    }
+
+    /// Copies inside of devices.
+    call cuMemcpyDtoD_v2 3020, cuMemcpyDtoD_v2_ptds 7000 (to: u64, from: u64, bytes: usize) {
+        now(Copy::flat(Side::device(from), Side::device(to), bytes))
+    }
+
+    /// Copies inside of devices.
+    call cuMemcpyDtoDAsync_v2 3020, cuMemcpyDtoDAsync_v2_ptsz 7000 (to: u64, from: u64, bytes: usize, stream: CUstream) {
+        later(Copy::flat(Side::device(from), Side::device(to), bytes), stream)
+    }
+
+    /// Copies from one context's memory to another's.
+    call cuMemcpyPeer 4000, cuMemcpyPeer_ptds 7000 (
+        to: u64, to_context: CUcontext, from: u64, from_context: CUcontext, bytes: usize,
+    ) {
+        check_peers(to_context, from_context)?;
+        now(Copy::flat(Side::device(from), Side::device(to), bytes))
+    }
+
+    /// Copies from one context's memory to another's.
+    call cuMemcpyPeerAsync 4000, cuMemcpyPeerAsync_ptsz 7000 (
+        to: u64, to_context: CUcontext, from: u64, from_context: CUcontext, bytes: usize, stream: CUstream,
+    ) {
+        check_peers(to_context, from_context)?;
+        later(Copy::flat(Side::device(from), Side::device(to), bytes), stream)
+    }
+
+    /// Copies a rectangle.
+    call cuMemcpy2D_v2 3020, cuMemcpy2D_v2_ptds 7000, cuMemcpy2DUnaligned_v2 3020, cuMemcpy2DUnaligned_v2_ptds 7000 (
+        copy: In<Memcpy2D>,
+    ) {
+        now(Copy::rectangle(&copy.get()?))
+    }
+
+    /// Copies a rectangle.
+    call cuMemcpy2DAsync_v2 3020, cuMemcpy2DAsync_v2_ptsz 7000 (copy: In<Memcpy2D>, stream: CUstream) {
+        later(Copy::rectangle(&copy.get()?), stream)
+    }
+
+    /// Copies a box.
+    call cuMemcpy3D_v2 3020, cuMemcpy3D_v2_ptds 7000, cuMemcpy3DPeer 4000, cuMemcpy3DPeer_ptds 7000 (
+        copy: In<Memcpy3D>,
+    ) {
+        now(Copy::box_shaped(&copy.get()?))
+    }
+
+    /// Copies a box.
+    call cuMemcpy3DAsync_v2 3020, cuMemcpy3DAsync_v2_ptsz 7000, cuMemcpy3DPeerAsync 4000, cuMemcpy3DPeerAsync_ptsz 7000 (
+        copy: In<Memcpy3D>, stream: CUstream,
+    ) {
+        later(Copy::box_shaped(&copy.get()?), stream)
+    }
+}
+
+impl Side {
+    fn device(address: u64) -> Result<Side> {
+        Ok(Side { address, device: true, pitch: 0, slice: 0 })
+    }
+
+    fn host<T>(pointer: In<T>) -> Result<Side> {
+        Ok(Side { address: pointer.pointer() as u64, device: false, pitch: 0, slice: 0 })
+    }
+
+    fn unified(address: u64) -> Result<Side> {
+        Ok(Side { address, device: false, pitch: 0, slice: 0 })
+    }
+
+    /// The side of a copy with rows and slices.
+    fn pitched(side: &Memcpy3DSide, width: usize, height: usize, depth: usize) -> Result<Side> {
+        let pitch = if side.pitch == 0 { width } else { side.pitch };
+        let rows = if side.height == 0 { height } else { side.height };
+        let row_end = side.x.checked_add(width).ok_or(CUresult::INVALID_VALUE)?;
+        // A pitch means nothing where there is one row, as a height where there is one slice.
+        if (height > 1 || depth > 1) && row_end > pitch || depth > 1 && side.y.saturating_add(height) > rows {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let (address, device) = match side.memory_type {
+            TYPE_HOST => (side.host as u64, false),
+            TYPE_DEVICE => (side.device, true),
+            TYPE_UNIFIED => (side.device, false),
+            TYPE_ARRAY => return Err(CUresult::NOT_SUPPORTED),
+            _ => return Err(CUresult::INVALID_VALUE),
+        };
+        if address == 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let slice = pitch.checked_mul(rows).ok_or(CUresult::INVALID_VALUE)?;
+        let offset = side
+            .z
+            .checked_mul(slice)
+            .and_then(|offset| offset.checked_add(side.y.checked_mul(pitch)?)?.checked_add(side.x))
+            .ok_or(CUresult::INVALID_VALUE)?;
+        let address = address.checked_add(offset as u64).ok_or(CUresult::INVALID_VALUE)?;
+        Ok(Side { address, device, pitch: pitch as u64, slice: slice as u64 })
+    }
+
+    /// Where the bytes are, checked as far as anybody knows their bounds.
+    fn resolve(&self, copy: &Copy) -> Result<*mut u8> {
+        let rows = (copy.height - 1).checked_mul(self.pitch);
+        let slices = (copy.depth - 1).checked_mul(self.slice);
+        let extent = rows
+            .zip(slices)
+            .and_then(|(rows, slices)| rows.checked_add(slices)?.checked_add(copy.width))
+            .ok_or(CUresult::INVALID_VALUE)?;
+        if self.device || allocations::find(self.address).is_some() {
+            return allocations::host_pointer(self.address, extent);
+        }
+        if self.address == 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        Ok(std::ptr::with_exposed_provenance_mut(self.address as usize))
+    }
+}
+
+impl Copy {
+    fn flat(from: Result<Side>, to: Result<Side>, bytes: usize) -> Result<Copy> {
+        Ok(Copy { from: from?, to: to?, width: bytes as u64, height: 1, depth: 1 })
+    }
+
+    /// A copy of `CUDA_MEMCPY2D`.
+    fn rectangle(copy: &Memcpy2D) -> Result<Copy> {
+        let side = |x, y, memory_type, host, device, array, pitch| Memcpy3DSide {
+            x,
+            y,
+            z: 0,
+            level: 0,
+            memory_type,
+            host,
+            device,
+            array,
+            context: std::ptr::null(),
+            pitch,
+            height: 0,
+        };
+        Copy::box_shaped(&Memcpy3D {
+            from: side(
+                copy.from_x,
+                copy.from_y,
+                copy.from_type,
+                copy.from_host,
+                copy.from_device,
+                copy.from_array,
+                copy.from_pitch,
+            ),
+            to: side(
+                copy.to_x,
+                copy.to_y,
+                copy.to_type,
+                copy.to_host.cast_const(),
+                copy.to_device,
+                copy.to_array,
+                copy.to_pitch,
+            ),
+            width: copy.width,
+            height: copy.height,
+            depth: 1,
+        })
+    }
+
+    /// A copy of `CUDA_MEMCPY3D`.
+    pub(crate) fn box_shaped(copy: &Memcpy3D) -> Result<Copy> {
+        let &Memcpy3D { from, to, width, height, depth } = copy;
+        if from.level != 0 || to.level != 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        if width == 0 || height == 0 || depth == 0 {
+            return Ok(Copy::NOTHING);
+        }
+        Ok(Copy {
+            from: Side::pitched(&from, width, height, depth)?,
+            to: Side::pitched(&to, width, height, depth)?,
+            width: width as u64,
+            height: height as u64,
+            depth: depth as u64,
+        })
+    }
+
+    const NOTHING: Copy = {
+        let side = Side { address: 0, device: false, pitch: 0, slice: 0 };
+        Copy { from: side, to: side, width: 0, height: 0, depth: 0 }
+    };
+
+    /// Fails for what is not in an allocation, and for null pointers.
+    pub(crate) fn check(&self) -> Result {
+        if self.width == 0 {
+            return Ok(());
+        }
+        self.from.resolve(self)?;
+        self.to.resolve(self).map(drop)
+    }
+
+    /// Copies.
+    pub(crate) fn run(&self) -> Result {
+        if self.width == 0 {
+            return Ok(());
+        }
+        let from = self.from.resolve(self)?;
+        let to = self.to.resolve(self)?;
+        for slice in 0..self.depth {
+            for row in 0..self.height {
+                let from_offset = (slice * self.from.slice + row * self.from.pitch) as usize;
+                let to_offset = (slice * self.to.slice + row * self.to.pitch) as usize;
+                // SAFETY: `resolve` vouches for memory of devices up to the last row; for other memory of the host,
+                // the caller promises it. Both may overlap, which `copy` allows.
+                unsafe { std::ptr::copy(from.add(from_offset), to.add(to_offset), self.width as usize) };
+            }
+        }
+        Ok(())
+    }
+}
+
+fn now(copy: Result<Copy>) -> Result {
+    let copy = copy?;
+    let stream = stream::default()?;
+    capture::refuse_unsafe()?;
+    copy.check()?;
+    work::submit(&stream, Work::Copy(copy))?;
+    stream.context.synchronize()
+}
+
+fn later(copy: Result<Copy>, stream: CUstream) -> Result {
+    let copy = copy?;
+    let stream = stream::get(stream)?;
+    copy.check()?;
+    work::submit(&stream, Work::Copy(copy))
+}
+
+fn check_peers(to: CUcontext, from: CUcontext) -> Result {
+    to.get()?.check()?;
+    from.get()?.check()
+}

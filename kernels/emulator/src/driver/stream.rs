@@ -1,0 +1,277 @@
+//! `cuStream*`: queues of work.
+//!
+//! Work is done when it is given, on the thread that gives it: the order of a program is one of the orders that its
+//! streams and events allow. Only host functions run later.
+
+use std::{
+    cell::Cell,
+    ffi::c_void,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    abi::{Out, driver},
+    allocations,
+    capture::{self, Capture},
+    error::{CUresult, Result},
+    event::Event,
+    handle::{Handle, objects},
+    state::{CUcontext, CUdevice, Context, current, lock},
+    work::{self, HostFunction, Work},
+};
+use crate::memory::Kind;
+
+/// A stream, as C names it.
+pub(crate) type CUstream = Handle<Stream>;
+
+/// A stream.
+pub(crate) struct Stream {
+    /// Where it belongs.
+    pub(crate) context: Arc<Context>,
+    /// Its number, unlike that of any other.
+    pub(crate) id: u64,
+    /// It is the default stream that all threads share.
+    pub(crate) legacy: bool,
+    /// It waits for the legacy default stream, and that for it.
+    pub(crate) blocking: bool,
+    flags: u32,
+    priority: i32,
+    capture: Mutex<Option<Arc<Capture>>>,
+}
+
+objects!(Stream);
+
+/// The default stream that all threads share.
+const LEGACY: usize = 1;
+/// The default stream of the calling thread.
+const PER_THREAD: usize = 2;
+const NON_BLOCKING: u32 = 1;
+/// The priorities that streams may have.
+pub(crate) const LEAST_PRIORITY: i32 = 0;
+/// A smaller number comes first.
+pub(crate) const GREATEST_PRIORITY: i32 = -5;
+
+thread_local! {
+    /// The function that was called takes stream 0 to be the thread's own.
+    pub(crate) static NULL_IS_PER_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+driver! {
+    /// Makes a stream.
+    call cuStreamCreate 2000 (answer: Out<CUstream>, flags: u32) {
+        create(answer, flags, 0)
+    }
+
+    /// Makes a stream with a priority, which changes nothing.
+    call cuStreamCreateWithPriority 5050 (answer: Out<CUstream>, flags: u32, priority: i32) {
+        create(answer, flags, priority)
+    }
+
+    /// Answers the priority.
+    call cuStreamGetPriority 5050, cuStreamGetPriority_ptsz 7000 (handle: CUstream, answer: Out<i32>) {
+        answer.check()?;
+        answer.set(get(handle)?.priority)
+    }
+
+    /// Answers the flags.
+    call cuStreamGetFlags 5050, cuStreamGetFlags_ptsz 7000 (handle: CUstream, answer: Out<u32>) {
+        answer.check()?;
+        answer.set(get(handle)?.flags)
+    }
+
+    /// Answers a number that no other stream has.
+    call cuStreamGetId 12000, cuStreamGetId_ptsz 12000 (handle: CUstream, answer: Out<u64>) {
+        answer.check()?;
+        answer.set(get(handle)?.id)
+    }
+
+    /// Answers the context.
+    call cuStreamGetCtx 9020, cuStreamGetCtx_ptsz 9020 (handle: CUstream, answer: Out<CUcontext>) {
+        answer.check()?;
+        answer.set(get(handle)?.context.handle)
+    }
+
+    /// Answers the context; no stream belongs to a green one.
+    call cuStreamGetCtx_v2 12050, cuStreamGetCtx_v2_ptsz 12050 (
+        handle: CUstream, answer: Out<CUcontext>, green: Out<*mut c_void>,
+    ) {
+        answer.check()?;
+        green.set(std::ptr::null_mut())?;
+        answer.set(get(handle)?.context.handle)
+    }
+
+    /// Answers the device.
+    call cuStreamGetDevice 12080, cuStreamGetDevice_ptsz 12080 (handle: CUstream, answer: Out<CUdevice>) {
+        answer.check()?;
+        answer.set(get(handle)?.context.device.ordinal as CUdevice)
+    }
+
+    /// Makes later work of a stream wait for an event, which has happened already unless it is part of a capture.
+    call cuStreamWaitEvent 3020, cuStreamWaitEvent_ptsz 7000 (handle: CUstream, event: Handle<Event>, flags: u32) {
+        if flags > 1 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let stream = get(handle)?;
+        let event = event.get()?;
+        stream.context.check()?;
+        capture::wait(&stream, &event)
+    }
+
+    /// Calls a function of the program after the work before.
+    call cuStreamAddCallback 5000, cuStreamAddCallback_ptsz 7000 (
+        handle: CUstream, callback: Option<extern "C" fn(CUstream, CUresult, *mut c_void)>, data: *mut c_void, flags: u32,
+    ) {
+        let callback = callback.ok_or(CUresult::INVALID_VALUE)?;
+        if flags != 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let stream = get(handle)?;
+        stream.refuse_while_capturing()?;
+        let data = data as usize;
+        stream.context.host_functions.run(move || callback(handle, CUresult::SUCCESS, data as *mut c_void));
+        Ok(())
+    }
+
+    /// Calls a function of the program after the work before.
+    call cuLaunchHostFunc 10000, cuLaunchHostFunc_ptsz 10000 (
+        handle: CUstream, function: Option<extern "C" fn(*mut c_void)>, data: *mut c_void,
+    ) {
+        let function = function.ok_or(CUresult::INVALID_VALUE)?;
+        let stream = get(handle)?;
+        work::submit(&stream, Work::Host(HostFunction { function, data: data as usize }))
+    }
+
+    /// Notes which stream uses managed memory; every stream may here.
+    call cuStreamAttachMemAsync 6000, cuStreamAttachMemAsync_ptsz 7000 (
+        handle: CUstream, address: u64, bytes: usize, flags: u32,
+    ) {
+        get(handle)?.context.check()?;
+        if !matches!(flags, 1 | 2 | 4) {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let allocation = allocations::find(address).filter(|found| found.kind == Kind::Managed);
+        let allocation = allocation.ok_or(CUresult::INVALID_VALUE)?;
+        let whole = bytes == 0 || bytes as u64 == allocation.bytes;
+        if allocation.address == address && whole { Ok(()) } else { Err(CUresult::INVALID_VALUE) }
+    }
+
+    /// Answers whether the work is done.
+    call cuStreamQuery 2000, cuStreamQuery_ptsz 7000 (handle: CUstream) {
+        let stream = get(handle)?;
+        stream.refuse_while_capturing()?;
+        stream.context.check()?;
+        if stream.context.host_functions.are_pending() { Err(CUresult::NOT_READY) } else { Ok(()) }
+    }
+
+    /// Waits for the work.
+    call cuStreamSynchronize 2000, cuStreamSynchronize_ptsz 7000 (handle: CUstream) {
+        let stream = get(handle)?;
+        stream.refuse_while_capturing()?;
+        stream.context.synchronize()
+    }
+
+    /// Destroys the stream; its work is done.
+    call cuStreamDestroy 2000, cuStreamDestroy_v2 4000 (handle: CUstream) {
+        if handle.number() <= PER_THREAD {
+            return Err(CUresult::INVALID_HANDLE);
+        }
+        let stream = handle.take()?;
+        if let Some(capture) = stream.capture() {
+            capture.invalidate();
+            stream.leave_capture();
+        }
+        Ok(())
+    }
+
+    /// Copies attributes, which change nothing here.
+    call cuStreamCopyAttributes 11000, cuStreamCopyAttributes_ptsz 11000 (to: CUstream, from: CUstream) {
+        get(to)?;
+        get(from).map(drop)
+    }
+}
+
+impl Stream {
+    /// Makes a stream.
+    pub(crate) fn make(context: Arc<Context>, legacy: bool, flags: u32, priority: i32) -> Stream {
+        static STREAMS: AtomicU64 = AtomicU64::new(1);
+        Stream {
+            context,
+            id: STREAMS.fetch_add(1, Ordering::Relaxed),
+            legacy,
+            blocking: flags & NON_BLOCKING == 0,
+            flags,
+            priority: priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY),
+            capture: Mutex::default(),
+        }
+    }
+
+    /// The capture that the stream's work goes to.
+    pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
+        lock(&self.capture).clone()
+    }
+
+    /// Sends the stream's work to a capture.
+    pub(crate) fn join_capture(&self, capture: Arc<Capture>) {
+        *lock(&self.capture) = Some(capture);
+    }
+
+    /// Ends that.
+    pub(crate) fn leave_capture(&self) {
+        *lock(&self.capture) = None;
+    }
+
+    /// Fails, and spoils the capture, for what cannot be part of one.
+    pub(crate) fn refuse_while_capturing(&self) -> Result {
+        match self.capture() {
+            None => Ok(()),
+            Some(capture) => {
+                capture.invalidate();
+                Err(CUresult::STREAM_CAPTURE_UNSUPPORTED)
+            }
+        }
+    }
+}
+
+/// The stream of a handle; null and two other numbers mean default streams of the current context.
+pub(crate) fn get(handle: CUstream) -> Result<Arc<Stream>> {
+    match handle.number() {
+        0 if !NULL_IS_PER_THREAD.get() => legacy(current()?),
+        LEGACY => legacy(current()?),
+        0 | PER_THREAD => {
+            let context = current()?;
+            let mut streams = lock(&context.per_thread);
+            let stream = streams
+                .entry(std::thread::current().id())
+                .or_insert_with(|| Arc::new(Stream::make(Arc::clone(&context), false, 0, 0)));
+            Ok(Arc::clone(stream))
+        }
+        _ => handle.get(),
+    }
+}
+
+/// The stream of a function that has none as an argument.
+pub(crate) fn default() -> Result<Arc<Stream>> {
+    get(Handle::NULL)
+}
+
+/// Fails, and spoils the captures, when a stream of the context is capturing.
+pub(crate) fn refuse_while_capturing(context: &Context) -> Result {
+    capture::refuse_in(context)
+}
+
+fn legacy(context: Arc<Context>) -> Result<Arc<Stream>> {
+    let mut legacy = lock(&context.legacy);
+    let stream = legacy.get_or_insert_with(|| Arc::new(Stream::make(Arc::clone(&context), true, 0, 0)));
+    Ok(Arc::clone(stream))
+}
+
+fn create(answer: Out<CUstream>, flags: u32, priority: i32) -> Result {
+    answer.check()?;
+    if flags & !NON_BLOCKING != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    answer.set(Handle::new(Stream::make(current()?, false, flags, priority)))
+}

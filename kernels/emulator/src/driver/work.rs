@@ -1,0 +1,118 @@
+//! Work: what a stream does and what a graph's node holds.
+
+use std::{ffi::c_void, sync::Arc};
+
+use super::{
+    capture,
+    copy::Copy,
+    error::{CUresult, Result},
+    event::Event,
+    graph::{Chain, GraphMemory},
+    handle::Handle,
+    launch::KernelLaunch,
+    set::Set,
+    state::Context,
+    stream::Stream,
+};
+
+/// A piece of work.
+#[derive(Clone)]
+pub(crate) enum Work {
+    /// A kernel.
+    Kernel(KernelLaunch),
+    /// A copy.
+    Copy(Copy),
+    /// A fill.
+    Set(Set),
+    /// A function of the program.
+    Host(HostFunction),
+    /// Nothing, with an order.
+    Empty,
+    /// Records an event.
+    Record(Handle<Event>),
+    /// Waits for an event, which has happened already.
+    Wait(Handle<Event>),
+    /// Another graph.
+    Graph(Arc<Chain>),
+    /// Memory of a graph, allocated when the node was made.
+    Allocate(
+        #[expect(dead_code, reason = "held, so that the memory goes with the last graph that has it")]
+        Arc<GraphMemory>,
+    ),
+    /// Frees memory of a graph. It is given back with the graph.
+    Free(u64),
+}
+
+/// A function of the program.
+#[derive(Clone, Copy)]
+pub(crate) struct HostFunction {
+    /// The function.
+    pub(crate) function: extern "C" fn(*mut c_void),
+    /// Its argument.
+    pub(crate) data: usize,
+}
+
+/// Does work in a stream, or makes it a node where the stream is capturing.
+pub(crate) fn submit(stream: &Stream, work: Work) -> Result {
+    stream.context.check()?;
+    if let Some(capture) = stream.capture() {
+        return capture.add(stream, work);
+    }
+    if stream.legacy {
+        capture::refuse_implicit(stream)?;
+    }
+    run(&stream.context, &work)
+}
+
+/// Does work of a context.
+pub(crate) fn run(context: &Context, work: &Work) -> Result {
+    if let Work::Host(host) = work {
+        let HostFunction { function, data } = *host;
+        context.host_functions.run(move || function(data as *mut c_void));
+        return Ok(());
+    }
+    context.host_functions.wait();
+    let device = context.device.work();
+    match work {
+        Work::Kernel(launch) => launch.run(context),
+        Work::Copy(copy) => copy.run(),
+        Work::Set(set) => set.run(),
+        Work::Record(event) => {
+            // An event that a graph records may have been destroyed meanwhile.
+            event.get()?.record_now();
+            Ok(())
+        }
+        Work::Graph(chain) => {
+            drop(device);
+            chain.run(context)
+        }
+        Work::Empty | Work::Wait(_) | Work::Allocate(_) | Work::Free(_) | Work::Host(_) => Ok(()),
+    }
+}
+
+impl Work {
+    /// `CUgraphNodeType`
+    pub(crate) fn node_type(&self) -> u32 {
+        match self {
+            Work::Kernel(_) => 0,
+            Work::Copy(_) => 1,
+            Work::Set(_) => 2,
+            Work::Host(_) => 3,
+            Work::Graph(_) => 4,
+            Work::Empty => 5,
+            Work::Wait(_) => 6,
+            Work::Record(_) => 7,
+            Work::Allocate(_) => 10,
+            Work::Free(_) => 11,
+        }
+    }
+
+    /// Puts new parameters in the place of those of the same type.
+    pub(crate) fn exchange(&mut self, new: Work) -> Result {
+        if self.node_type() != new.node_type() {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        *self = new;
+        Ok(())
+    }
+}
