@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use record::chapter::Profiled;
 use record::{Cell, Entry, Profile, Table};
 
 use crate::invocation::Invocation;
@@ -86,7 +87,7 @@ pub fn run(request: &Request, home: &Home, places: &Places) -> anyhow::Result<()
     let mut failures = Vec::new();
     if let Some(nsys) = &nsys {
         println!("Nsight Systems: the timeline of {chapter} …");
-        replaced.extend([nsys::timeline::TIMELINE, nsys::timeline::MEASURE]);
+        replaced.extend([nsys::timeline::TIMELINE, nsys::timeline::PASS]);
         let half = timeline(nsys, &target, &folder, places, &destination);
         add(&mut profile, half, ("Nsight Systems", nsys), "timeline", &destination, &mut failures)?;
     }
@@ -142,18 +143,18 @@ fn tier(
 }
 
 fn target(request: &Request, home: &Home, chapter: &str) -> anyhow::Result<Target> {
-    let mut arguments: Vec<String> = ["--device", "gpu", "--once"].map(str::to_owned).into();
-    if request.cells.is_empty() {
-        arguments.extend(home.profiled_cells(chapter)?);
+    let cells = if request.cells.is_empty() {
+        home.profiled(chapter)?
     } else {
-        arguments.extend(request.cells.iter().cloned());
-    }
+        Profiled { timeline: request.cells.clone(), kernels: request.cells.clone() }
+    };
     Ok(Target {
         chapter: chapter.to_owned(),
         // The contract of `lab`'s ranges: the domain is the chapter's number.
         domain: chapter.split('-').next().unwrap_or(chapter).to_owned(),
         program: home.program(chapter),
-        arguments,
+        arguments: ["--device", "gpu", "--once"].map(str::to_owned).into(),
+        cells,
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use record::chapter::{Chapter, Profiled};
 
 use crate::invocation::Invocation;
 
@@ -26,8 +27,10 @@ pub struct Target {
     pub domain: String,
     /// Its program.
     pub program: PathBuf,
-    /// What the program is told.
+    /// What the program is told, whichever tool runs it.
     pub arguments: Vec<String>,
+    /// The cells that it runs under each tool; all where there are none.
+    pub cells: Profiled,
 }
 
 impl Home {
@@ -95,17 +98,17 @@ impl Home {
         }
     }
 
-    /// The cells that a chapter's manifest wants a profiler to look at; none where it wants all.
+    /// The cells that a chapter's manifest wants profilers to look at.
     ///
     /// # Errors
     /// A chapter's manifest that cannot be read.
-    pub fn profiled_cells(&self, chapter: &str) -> anyhow::Result<Vec<String>> {
+    pub fn profiled(&self, chapter: &str) -> anyhow::Result<Profiled> {
         match self {
             Self::Checkout(root) => {
                 let file = root.join("chapters").join(chapter).join("Cargo.toml");
                 let text =
                     std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-                Ok(record::chapter::Chapter::parse(&text)?.profile)
+                Ok(Chapter::parse(&text)?.profile)
             }
             Self::Bundle(_) => {
                 let listed = self.bundled(chapter)["profile"].clone();

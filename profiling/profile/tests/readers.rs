@@ -108,13 +108,55 @@ mod nsight_systems {
         assert_eq!(names, [("NVTX ch01", 4), ("NVTX ch01, level 2", 1), ("CUDA API", 16), ("stream 7", 6)]);
         let setup = &timeline.lanes[0].spans[0];
         assert_eq!((setup.name.as_str(), setup.start_us), ("setup", 0.0));
-        // The whole is 667 ms of which half a millisecond is measured: that gets a picture of its own.
-        assert_eq!(cells[1].id, "timeline-measure");
-        let closer = cells[1].timeline().unwrap();
-        assert!(closer.lanes.iter().flat_map(|lane| &lane.spans).all(|span| span.end_us <= 524.125));
-        assert_eq!(closer.lanes.last().unwrap().spans.len(), 3);
+        // The whole is one pass: there is nothing to look closer at.
+        assert_eq!(cells.len(), 1);
         let busy = number(&cells[0], "gpu_busy_us");
         assert!(busy < number(&cells[0], "length_us"));
+    }
+
+    #[test]
+    fn the_busiest_pass_gets_a_picture_of_its_own() {
+        let mut sql = "CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+            INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.20.3');
+            CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, domainId INTEGER, globalTid INTEGER);
+            INSERT INTO NVTX_EVENTS VALUES (0, NULL, 75, 'ch01', 1, 9);
+            CREATE TABLE StringIds (id INTEGER, value TEXT);
+            INSERT INTO StringIds VALUES (1, 'cuLaunchKernel'), (2, 'vector_add');
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, shortName INTEGER);"
+            .to_owned();
+        // Five passes, with kernels of 10, 30, 20, 5 and 5 µs; the second one's ends after its range. A warm-up does more.
+        for (pass, micros) in [10, 30, 20, 5, 5].into_iter().enumerate() {
+            let at = pass as i64 * 100_000;
+            for (index, name) in ["setup", "h2d", "measure", "d2h", "check"].into_iter().enumerate() {
+                let start = at + index as i64 * 10_000;
+                let end = start + 9_000;
+                sql.push_str(&format!(
+                    "INSERT INTO NVTX_EVENTS VALUES ({start}, {end}, 59, '{name}', 1, 9);"
+                ));
+            }
+            let start = at + 21_000;
+            let end = start + micros * 1000;
+            sql.push_str(&format!(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({start}, {}, 9, {pass}, 1);",
+                start + 500
+            ));
+            sql.push_str(&format!(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({start}, {end}, 0, 7, {pass}, 2);"
+            ));
+        }
+        sql.push_str("INSERT INTO NVTX_EVENTS VALUES (500000, 600000, 59, 'warmup', 1, 9), (510000, 590000, 59, 'measure', 1, 9);
+            INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (520000, 520500, 9, 99, 1);
+            INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (521000, 581000, 0, 7, 99, 2);");
+        let cells = timeline::reduce(&trace(&sql), "ch01").unwrap();
+        assert_eq!(cells[1].id, "timeline-pass");
+        let pass = cells[1].timeline().unwrap();
+        let names: Vec<_> = pass.lanes[0].spans.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(names, ["setup", "h2d", "measure", "d2h", "check"]);
+        let kernel = &pass.lanes[2].spans[0];
+        assert_eq!((kernel.start_us, kernel.end_us), (21.0, 51.0));
+        // The kernel's end is not cut off at the end of the last range.
+        assert_eq!(row(&cells[0], "ranges", "warmup / measure")[4], Entry::Number(1.0));
     }
 
     #[test]
@@ -219,11 +261,11 @@ mod nsight_compute {
     fn a_kernel_has_one_row_whatever_its_launches() {
         let cells = cells();
         let row = row(&cells[0], "kernels", "vector_add");
-        assert_eq!(row[1], Entry::Number(3.0));
+        assert_eq!(row[3], Entry::Number(3.0));
         // 4 sectors a request: 32 neighbouring floats. 16 registers limit nothing.
-        assert_eq!(row[11..13], [Entry::Number(4.0), Entry::Number(4.0)]);
+        assert_eq!(row[13..15], [Entry::Number(4.0), Entry::Number(4.0)]);
         assert_eq!(
-            (&row[8], &row[9], &row[10]),
+            (&row[10], &row[11], &row[12]),
             (&Entry::Number(100.0), &Entry::Text("none".into()), &Entry::Number(16.0))
         );
         let label = Abscissa::Label("vector_add".into());
@@ -255,7 +297,7 @@ mod nsight_compute {
         let timed = raw::parse(&KERNELS.replace("\"34.27\"", "\"n/a\"")).unwrap();
         let cells = kernels::reduce(&timed, Err("-"), &Ceilings::default());
         let row = row(&cells[0], "kernels", "vector_add");
-        assert_eq!(row[6], Entry::Text("not collected (lts__t_sector_hit_rate.pct: n/a)".into()));
+        assert_eq!(row[8], Entry::Text("not collected (lts__t_sector_hit_rate.pct: n/a)".into()));
     }
 
     #[test]
@@ -264,7 +306,7 @@ mod nsight_compute {
         let cells = kernels::reduce(&timed, Err("-"), &Ceilings::default());
         let row = row(&cells[0], "kernels", "vector_add");
         assert_eq!(
-            row[2],
+            row[4],
             Entry::Text(
                 "not collected (gpu__time_duration.sum came in `us`, expected `ns` or `nsecond`)".into()
             )
@@ -327,12 +369,27 @@ mod nsight_compute {
     }
 
     #[test]
-    fn shapes_tell_launches_of_one_kernel_apart() {
-        let two = KERNELS.replacen("(65536, 1, 1)", "(64, 8, 1)", 1);
+    fn block_sizes_tell_launches_of_one_kernel_apart() {
+        let two = KERNELS.replacen("(256, 1, 1)", "(32, 8, 1)", 1);
         let timed = raw::parse(&two).unwrap();
         let cells = kernels::reduce(&timed, Err("-"), &Ceilings::default());
-        row(&cells[0], "kernels", "vector_add 64,8x256");
-        row(&cells[0], "kernels", "vector_add 65536x256");
+        row(&cells[0], "kernels", "vector_add (32 × 8)");
+        row(&cells[0], "kernels", "vector_add (256)");
+    }
+
+    #[test]
+    fn of_several_sizes_the_largest_stands() {
+        // The first launch has another grid, of half the blocks.
+        let two = KERNELS.replacen("(65536, 1, 1)", "(32768, 1, 1)", 1);
+        let timed = raw::parse(&two).unwrap();
+        let cells = kernels::reduce(&timed, Err("-"), &Ceilings::default());
+        let row = row(&cells[0], "kernels", "vector_add");
+        assert_eq!(row[1..4], [Entry::Text("65536".into()), Entry::Text("256".into()), Entry::Number(2.0)]);
+        assert!(
+            text(&cells[0]).contains("1 launch of a smaller size is left out: vector_add."),
+            "{}",
+            text(&cells[0])
+        );
     }
 
     #[test]

@@ -220,10 +220,7 @@ fn both_tools_make_a_whole_profile() {
     let out = machine.succeeds(&["ch01"]);
     assert!(out.contains("measure / kernel.vector_add"), "{out}");
     let profile = machine.profile();
-    assert_eq!(
-        ids(&profile),
-        ["timeline", "timeline-measure", "kernels", "speed-of-light", "stalls", "roofline"]
-    );
+    assert_eq!(ids(&profile), ["timeline", "kernels", "speed-of-light", "stalls", "roofline"]);
     assert_eq!(profile.tools["Nsight Systems"], "2025.3.1.0");
     assert_eq!(profile.tools["Nsight Compute"], "2025.3.1.0");
     assert_eq!((profile.commit.as_str(), profile.dirty), ("0123abc", false));
@@ -233,7 +230,7 @@ fn both_tools_make_a_whole_profile() {
         profile.commands
     );
     // The chapter's own ceiling is in its roofline.
-    assert!(profile.cells[5].series("measured_roof").is_some());
+    assert!(profile.cells[4].series("measured_roof").is_some());
     names_no_folder(&machine);
     // The large export is gone, the report is kept.
     let reports = machine.path(&format!("bundle/profiles/{CHAPTER}"));
@@ -249,7 +246,7 @@ fn one_half_leaves_the_other_in_place() {
     assert_eq!(ids(&machine.profile()), ["kernels", "speed-of-light", "stalls", "roofline"]);
     machine.succeeds(&["ch01", "four-steps", "--timeline"]);
     let profile = machine.profile();
-    assert_eq!(profile.cells.len(), 6);
+    assert_eq!(profile.cells.len(), 5);
     assert_eq!(profile.tools.len(), 2);
     assert!(
         profile.commands.iter().any(|line| line.ends_with("--once four-steps")),
@@ -257,7 +254,7 @@ fn one_half_leaves_the_other_in_place() {
         profile.commands
     );
     machine.succeeds(&["ch01", "--timeline"]);
-    assert_eq!(machine.profile().cells.len(), 6);
+    assert_eq!(machine.profile().cells.len(), 5);
 }
 
 #[test]
@@ -317,7 +314,7 @@ fn an_importer_without_its_libraries_is_told_apart() {
     let output =
         machine.command(&["ch01", "--timeline"]).env("LADDER_LIBRARY_PATH", libraries).output().unwrap();
     assert!(output.status.success(), "{:?}", said(&output));
-    assert_eq!(ids(&machine.profile()), ["timeline", "timeline-measure"]);
+    assert_eq!(ids(&machine.profile()), ["timeline"]);
     names_no_folder(&machine);
 }
 
@@ -333,8 +330,8 @@ fn counters_that_may_not_be_read_leave_the_timeline() {
     );
     machine.succeeds(&["ch01"]);
     let profile = machine.profile();
-    assert_eq!(ids(&profile), ["timeline", "timeline-measure", "kernels"]);
-    let record::Output::Text(Text { text, .. }) = &profile.cells[2].outputs[0] else { panic!() };
+    assert_eq!(ids(&profile), ["timeline", "kernels"]);
+    let record::Output::Text(Text { text, .. }) = &profile.cells[1].outputs[0] else { panic!() };
     assert!(
         text.starts_with("not collected (") && text.contains("NVreg_RestrictProfilingToAdminUsers=0"),
         "{text}"
@@ -404,8 +401,7 @@ fn a_record_of_other_sources_is_refused() {
         name: "chapters/ch01/src/lib.rs".into(),
         hash: hash.into(),
     };
-    let manifest =
-        serde_json::json!({"chapters": {CHAPTER: {"inputs": [input("1")], "profile": ["four-steps"]}}});
+    let manifest = serde_json::json!({"chapters": {CHAPTER: {"inputs": [input("1")], "profile": {"timeline": ["four-steps"]}}}});
     machine.write("bundle/manifest.json", &manifest.to_string());
     let record = |hash| Record { inputs: vec![input(hash)], ..record_of("NVIDIA H200", false) };
     machine.record(record("2"));

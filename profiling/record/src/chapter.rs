@@ -20,8 +20,18 @@ pub struct Chapter {
     pub parameters: BTreeMap<String, String>,
     /// Whether it runs only when asked for by name.
     pub heavy: bool,
-    /// The cells that a profiler looks at unless others are named; all where there are none.
-    pub profile: Vec<String>,
+    /// The cells that profilers look at unless others are named.
+    pub profile: Profiled,
+}
+
+/// The cells of a chapter that profilers look at; all of them where none is named.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profiled {
+    /// Those of the timeline.
+    pub timeline: Vec<String>,
+    /// Those whose kernels are counted.
+    pub kernels: Vec<String>,
 }
 
 impl Chapter {
@@ -89,7 +99,7 @@ struct Lab {
     libraries: Vec<String>,
     parameters: BTreeMap<String, toml::Value>,
     heavy: bool,
-    profile: Vec<String>,
+    profile: Profiled,
 }
 
 #[cfg(test)]
@@ -107,7 +117,7 @@ mod tests {
             title = "What are the four steps?"
             libraries = ["cudarc"]
             parameters = { largest = 268435456, ratio = 0.5, mode = "all" }
-            profile = ["four-steps"]
+            profile = { timeline = ["four-steps"] }
             "#,
         )
         .unwrap();
@@ -118,7 +128,8 @@ mod tests {
             chapter.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(parameters, [("largest", "268435456"), ("mode", "all"), ("ratio", "0.5")]);
         assert!(!chapter.heavy);
-        assert_eq!(chapter.profile, ["four-steps"]);
+        assert_eq!(chapter.profile.timeline, ["four-steps"]);
+        assert!(chapter.profile.kernels.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use record::{Axis, Cell, Entry, Figure, Kind, Output, Series, Table, Text, Value
 
 use super::metrics::{self, FLOATING, OCCUPANCY_LIMITS, STALLS, stall};
 use super::raw::{Launch, Report};
+use crate::nsys::timeline::dimensions;
 use crate::reading::{Reading, significant};
 
 /// The cell with a row for each kernel.
@@ -48,12 +49,14 @@ pub fn reduce(timed: &Report, counted: Result<&Report, &str>, ceilings: &Ceiling
     vec![kernels(&groups), speed_of_light(&groups), stalls(&groups), roofline(&groups, ceilings)]
 }
 
-/// Launches of one kernel with one grid and block.
+/// A kernel with one block size, at its largest problem.
 struct Group<'a> {
     label: String,
     launches: Vec<&'a Launch>,
     /// The same launches in the session that counted operations.
     counted: Result<Vec<&'a Launch>, String>,
+    /// Launches of smaller problems, which are left out.
+    smaller: usize,
 }
 
 impl Group<'_> {
@@ -128,47 +131,76 @@ impl Group<'_> {
     }
 }
 
+/// Launches belong together by kernel and block size. A chapter launches a kernel at many problem sizes, of which the largest
+/// says the most of the hardware: it stands for all, and the others are counted.
 fn groups<'a>(timed: &'a Report, counted: Result<&'a Report, &str>) -> Vec<Group<'a>> {
-    let same = |a: &Launch, b: &Launch| (&a.kernel, a.grid, a.block) == (&b.kernel, b.grid, b.block);
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    for launch in &timed.launches {
-        match groups.iter_mut().find(|group| same(group.launches[0], launch)) {
-            Some(group) => group.launches.push(launch),
-            None => groups.push(Group {
-                label: launch.kernel.clone(),
-                launches: vec![launch],
-                counted: match counted {
-                    Err(reason) => Err(reason.to_owned()),
-                    Ok(report) => {
-                        let launches: Vec<_> =
-                            report.launches.iter().filter(|other| same(other, launch)).collect();
-                        if launches.is_empty() {
-                            Err("the counting session saw no such launch".into())
-                        } else {
-                            Ok(launches)
-                        }
-                    }
-                },
-            }),
+    let mut kinds: Vec<Vec<usize>> = Vec::new();
+    for (index, launch) in timed.launches.iter().enumerate() {
+        let same = |kind: &&mut Vec<usize>| {
+            let first = &timed.launches[kind[0]];
+            (&first.kernel, first.block) == (&launch.kernel, launch.block)
+        };
+        match kinds.iter_mut().find(same) {
+            Some(kind) => kind.push(index),
+            None => kinds.push(vec![index]),
         }
     }
-    // A kernel that was launched in several shapes is told apart by them.
-    let mut shapes: HashMap<&str, usize> = HashMap::new();
-    for group in &groups {
-        *shapes.entry(group.launches[0].kernel.as_str()).or_default() += 1;
+    let mut block_sizes: HashMap<&str, usize> = HashMap::new();
+    for kind in &kinds {
+        *block_sizes.entry(timed.launches[kind[0]].kernel.as_str()).or_default() += 1;
     }
-    for group in &mut groups {
-        let launch = group.launches[0];
-        if shapes[launch.kernel.as_str()] > 1 {
-            group.label = format!("{} {}x{}", launch.kernel, shape(launch.grid), shape(launch.block));
+    // Both sessions run the same program: launch by launch, they are the same.
+    let counted = match counted {
+        Ok(counted) if is_same_program(timed, counted) => Ok(counted),
+        Ok(_) => Err("the session that counted operations saw other launches".to_owned()),
+        Err(reason) => Err(reason.to_owned()),
+    };
+
+    let group = |kind: Vec<usize>| {
+        let size = |index: usize| work(&timed.launches[index]);
+        let most = kind.iter().map(|&index| size(index)).fold((0, 0.0), |most: (i64, f64), size| {
+            if size.0 > most.0 || (size.0 == most.0 && size.1 > most.1) { size } else { most }
+        });
+        let largest: Vec<usize> = kind
+            .iter()
+            .copied()
+            // Blocks that wait for each other execute a few instructions more or less in each launch.
+            .filter(|&index| size(index).0 == most.0 && size(index).1 >= 0.98 * most.1)
+            .collect();
+        let first = &timed.launches[largest[0]];
+        let label = match block_sizes[first.kernel.as_str()] {
+            1 => first.kernel.clone(),
+            _ => format!("{} ({})", first.kernel, dimensions(first.block)),
+        };
+        Group {
+            label,
+            smaller: kind.len() - largest.len(),
+            launches: largest.iter().map(|&index| &timed.launches[index]).collect(),
+            counted: counted
+                .as_ref()
+                .map(|counted| largest.iter().map(|&index| &counted.launches[index]).collect())
+                .map_err(Clone::clone),
         }
-    }
-    groups
+    };
+    kinds.into_iter().map(group).collect()
+}
+
+/// How much a launch does: its threads, and its instructions where a grid of fixed size loops over the problem.
+fn work(launch: &Launch) -> (i64, f64) {
+    let threads = launch.grid.iter().chain(&launch.block).product();
+    (threads, launch.metric(metrics::WARP_INSTRUCTIONS, INSTRUCTIONS).value().unwrap_or(0.0))
+}
+
+fn is_same_program(timed: &Report, counted: &Report) -> bool {
+    let same = |(a, b): (&Launch, &Launch)| (&a.kernel, a.grid, a.block) == (&b.kernel, b.grid, b.block);
+    timed.launches.len() == counted.launches.len() && timed.launches.iter().zip(&counted.launches).all(same)
 }
 
 fn kernels(groups: &[Group<'_>]) -> Cell {
     let mut table = Table::new("kernels")
         .exact("kernel", "")
+        .exact("grid", "blocks")
+        .exact("block", "threads")
         .exact("launches", "")
         .measured("time", "µs")
         .measured("DRAM", "GB/s")
@@ -212,9 +244,14 @@ fn kernels(groups: &[Group<'_>]) -> Cell {
             group.timed(metrics::BANK_CONFLICTS, ACCESSES),
             group.timed(metrics::WARP_INSTRUCTIONS, INSTRUCTIONS),
         ];
-        let mut row = vec![Entry::Text(group.label.clone()), Entry::Number(group.launches.len() as f64)];
+        let mut row = vec![
+            Entry::Text(group.label.clone()),
+            Entry::Text(dimensions(group.launches[0].grid)),
+            Entry::Text(dimensions(group.launches[0].block)),
+            Entry::Number(group.launches.len() as f64),
+        ];
         row.extend(readings[..readings.len() - 1].iter().map(Reading::entry));
-        row.insert(9, group.limiter());
+        row.insert(11, group.limiter());
         table.push(row);
         for (series, reading) in series.iter_mut().zip(&readings) {
             push(series, &group.label, reading);
@@ -246,13 +283,22 @@ fn kernels(groups: &[Group<'_>]) -> Cell {
         note: "derived (32 threads × 4 bytes / 32 bytes a sector)".into(),
     };
 
-    let note = format!(
+    let mut note = format!(
         "Under Nsight Compute each kernel is run again and again, alone, with caches flushed before each pass and \
          with clocks as the GPU chose them (--cache-control all, --clock-control none). Its times are not those of \
          a free run: compare them with each other. Several launches: the median.\n\
          DRAM GB/s: derived, {DRAM_RATE}. Sectors a load, a store: derived, {SECTORS} of global memory; 4 is what 32 \
          neighbouring 4-byte words need. Bank conflicts: of all the launch's accesses to shared memory.\n"
     );
+    for group in groups {
+        match group.smaller {
+            0 => {}
+            1 => note.push_str(&format!("1 launch of a smaller size is left out: {}.\n", group.label)),
+            many => {
+                note.push_str(&format!("{many} launches of smaller sizes are left out: {}.\n", group.label))
+            }
+        }
+    }
     let mut outputs = vec![text(&note), Output::Table(table), Output::Value(whole)];
     outputs.extend(series.map(Output::Series));
     outputs.push(Output::Figure(occupancy));
@@ -505,11 +551,6 @@ fn push(series: &mut Series, label: &str, reading: &Reading) {
     if reading.value().is_some() {
         series.push(label, reading.point());
     }
-}
-
-fn shape(dimensions: [i64; 3]) -> String {
-    let used = dimensions.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1);
-    dimensions[..used].iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn text(note: &str) -> Output {

@@ -78,6 +78,7 @@ fn session(
         .argument(folder.join(name))
         .argument(&target.program)
         .arguments(&target.arguments)
+        .arguments(&target.cells.kernels)
 }
 
 fn one(line: &Invocation, target: &Target, log: &Path) -> anyhow::Result<Report> {

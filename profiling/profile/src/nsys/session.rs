@@ -37,6 +37,7 @@ pub fn collect(nsys: &Path, target: &Target, folder: &Path) -> Invocation {
         .argument(output)
         .argument(&target.program)
         .arguments(&target.arguments)
+        .arguments(&target.cells.timeline)
 }
 
 /// The line that exports.

@@ -10,19 +10,21 @@ use crate::reading::{Reading, significant};
 
 /// The cell with the whole chapter.
 pub const TIMELINE: &str = "timeline";
-/// The cell that looks closer at the `measure` range in which the GPU did most.
-pub const MEASURE: &str = "timeline-measure";
+/// The cell that looks closer at one pass through `setup`, `h2d`, `measure` and `d2h`: the one in which the GPU did most.
+pub const PASS: &str = "timeline-pass";
 
 /// Spans that a lane may have. More cannot be told apart on a page, and would make a record of megabytes.
 const SPANS_PER_LANE: usize = 400;
 /// A page is at most so many points wide: what is shorter may be drawn with its neighbours.
 const POINTS: f64 = 2000.0;
-/// The range within which the chapter times.
-const MEASURED_RANGE: &str = "measure";
+/// The range within which a chapter times.
+const MEASURED: &str = "measure";
 /// The range within which it does the same to warm up.
-const WARM_UP_RANGE: &str = "warmup";
+const WARM_UP: &str = "warmup";
+/// The order in which the ranges of a pass come.
+const ORDER: [&str; 6] = ["setup", "h2d", WARM_UP, MEASURED, "d2h", "check"];
 
-/// The cells of a session: [`TIMELINE`], and [`MEASURE`] where it shows more than the whole does.
+/// The cells of a session: [`TIMELINE`], and [`PASS`] where it shows more than the whole does.
 ///
 /// # Errors
 /// A trace without ranges of `domain`: nothing in it can be put into the chapter's words.
@@ -56,13 +58,13 @@ pub fn reduce(trace: &Trace, domain: &str) -> anyhow::Result<Vec<Cell>> {
         order_dependent: false,
         outputs: outputs(trace, domain, &ranges, &nesting, whole),
     }];
-    if let Some(window) = measured(trace, &ranges, &nesting)
+    if let Some(window) = pass(trace, &ranges, &nesting)
         && window.length() * 4 < whole.length()
     {
-        let (timeline, note) = picture(trace, domain, &ranges, &nesting, window, "The measured part, closer");
+        let (timeline, note) = picture(trace, domain, &ranges, &nesting, window, "One pass, closer");
         cells.push(Cell {
-            id: MEASURE.into(),
-            title: "The measured part, closer".into(),
+            id: PASS.into(),
+            title: "One pass, closer".into(),
             seconds: 0.0,
             order_dependent: false,
             outputs: vec![Output::Timeline(timeline), text(&note)],
@@ -157,25 +159,42 @@ impl Nesting {
     }
 }
 
-/// The measured range in which the GPU did most, with the work that was started in it. What ran to warm up is not it.
-fn measured(trace: &Trace, ranges: &[&Range], nesting: &Nesting) -> Option<Window> {
-    let is_measured = |index: usize| {
-        let mut around = std::iter::successors(Some(index), |&inner| nesting.parent[inner]);
-        ranges[index].name == MEASURED_RANGE && !around.any(|outer| ranges[outer].name == WARM_UP_RANGE)
+/// From the first to the last range of the pass that holds the measured range in which the GPU did most, with the work
+/// that was started in them. What ran to warm up is not measured.
+fn pass(trace: &Trace, ranges: &[&Range], nesting: &Nesting) -> Option<Window> {
+    let time = |index: usize| -> i64 {
+        let inside = trace.work.iter().enumerate().filter(|(number, _)| nesting.holds(index, *number));
+        inside.map(|(_, work)| work.end - work.start).sum()
     };
-    let mut busiest: Option<(i64, Window)> = None;
-    for index in (0..ranges.len()).filter(|&index| is_measured(index)) {
-        let mut window = Window { start: ranges[index].start, end: ranges[index].end };
-        let mut time = 0;
-        for (_, work) in trace.work.iter().enumerate().filter(|(number, _)| nesting.holds(index, *number)) {
+    let is_measured = |&index: &usize| {
+        let mut around = std::iter::successors(Some(index), |&inner| nesting.parent[inner]);
+        ranges[index].name == MEASURED && !around.any(|outer| ranges[outer].name == WARM_UP)
+    };
+    let measured = (0..ranges.len()).filter(is_measured).max_by_key(|&index| time(index))?;
+
+    // Its neighbours belong to the same pass as long as they are in the order of a pass.
+    let siblings: Vec<usize> = (0..ranges.len())
+        .filter(|&index| {
+            nesting.parent[index] == nesting.parent[measured]
+                && ranges[index].thread == ranges[measured].thread
+        })
+        .collect();
+    let place = siblings.iter().position(|&index| index == measured)?;
+    let rank = |index: usize| ORDER.iter().position(|name| *name == ranges[index].name);
+    let (mut first, mut last) = (place, place);
+    while first > 0 && rank(siblings[first - 1]).is_some_and(|before| Some(before) < rank(siblings[first])) {
+        first -= 1;
+    }
+    while last + 1 < siblings.len() && rank(siblings[last + 1]) > rank(siblings[last]) {
+        last += 1;
+    }
+    let mut window = Window { start: ranges[siblings[first]].start, end: ranges[siblings[last]].end };
+    for (number, work) in trace.work.iter().enumerate() {
+        if siblings[first..=last].iter().any(|&index| nesting.holds(index, number)) {
             window.end = window.end.max(work.end);
-            time += work.end - work.start;
-        }
-        if busiest.is_none_or(|(most, _)| time > most) {
-            busiest = Some((time, window));
         }
     }
-    busiest.map(|(_, window)| window)
+    Some(window)
 }
 
 fn outputs(trace: &Trace, domain: &str, ranges: &[&Range], nesting: &Nesting, window: Window) -> Vec<Output> {
