@@ -12,7 +12,7 @@ pub(super) fn disclosure(shown: &[&Shown<'_>]) -> String {
     for shown in shown {
         let Some(record) = shown.record else { continue };
         let whose = if shown.slug == crate::records::LOCAL { "yours" } else { "recorded" };
-        let _ = write!(html, "<h4>{whose}: {}</h4>\n", escape(&record.provenance.device));
+        let _ = writeln!(html, "<h4>{whose}: {}</h4>", escape(&record.provenance.device));
         html += &facts(record);
         html += &raw(&shown.outputs, whose);
     }

@@ -13,9 +13,9 @@ pub fn state_block(input: &StateInput<'_>) -> String {
     let StateInput { chapter, short, .. } = input;
     let mut html =
         format!("<aside class=\"lab-head\" data-chapter=\"{}\" aria-label=\"Records\">\n", escape(chapter));
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<p class=\"lab-command\"><code>cargo book run {}</code> <button type=\"button\" class=\"lab-run\" data-run=\"{}\" hidden>Run</button></p>\n",
+        "<p class=\"lab-command\"><code>cargo book run {}</code> <button type=\"button\" class=\"lab-run\" data-run=\"{}\" hidden>Run</button></p>",
         escape(short),
         escape(chapter)
     );

@@ -136,7 +136,7 @@ impl AxisRange {
     }
 
     /// Whether bars may stand on it: only where it begins at zero is a length a quantity.
-    pub(super) fn from_zero(&self) -> bool {
+    pub(super) fn begins_at_zero(&self) -> bool {
         self.scale == Scale::Linear
     }
 
@@ -260,7 +260,7 @@ mod tests {
             "B",
             &["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB"],
         );
-        check(&[2e-6, 0.03], Scale::Log10, "s", &["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms"]);
+        check(&[2e-6, 0.03], Scale::Log10, "s", &["10 µs", "100 µs", "1 ms", "10 ms"]);
         check(&[0.0148], Scale::Linear, "s", &["0 s", "5 ms", "10 ms", "15 ms"]);
     }
 

@@ -93,7 +93,7 @@ impl Plan<'_> {
             .flat_map(|point| [point.value, point.low, point.high])
             .flatten()
             .chain(limits().map(|(_, value)| value));
-        let x = AxisRange::over(values, figure.y.scale, &figure.y.unit, layout.ticks.1);
+        let x = AxisRange::over(values, figure.y.scale, &figure.y.unit, layout.ticks.0 - 1);
         let rows = self.labels.len() as f64;
         // The numbers at the bars' ends need room.
         let written = curves.iter().flat_map(|curve| &curve.series.points).filter_map(|point| point.value);
@@ -179,7 +179,7 @@ impl Plan<'_> {
                     continue;
                 };
                 let end = across(value);
-                if x.from_zero() {
+                if x.begins_at_zero() {
                     let (from, to) = (across(0.0).min(end), across(0.0).max(end));
                     let corners = [(from, tenths(top + 1.0)), (to, tenths(top + self.bar - 1.0))];
                     root.draw(&Rectangle::new(corners, bar_ink.filled()))?;
