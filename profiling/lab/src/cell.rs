@@ -2,11 +2,14 @@
 
 use record::{Figure, Kind, Output, Point, Series, Table, Text, Value};
 
-use crate::Counts;
+use crate::counts::{self, Counts};
+use crate::progress::Progress;
 
 /// A cell at work. What it says becomes its outputs, in the order in which it was said.
 pub struct Cell {
     quick: bool,
+    emulated: bool,
+    progress: Progress,
     outputs: Vec<Output>,
 }
 
@@ -16,19 +19,22 @@ impl Cell {
         self.quick
     }
 
-    /// The largest problem size worth running: `full` on a GPU, less on the emulated GPU or with `--quick`.
+    /// The largest problem size worth running: `full` on a GPU, 1/256 of it on the emulated GPU, which executes each
+    /// thread on the CPU, and a sixteenth of either with `--quick`. Never less than 4096, unless `full` is.
     pub fn largest(&self, full: usize) -> usize {
-        full
+        let on_device = if self.emulated { full / 256 } else { full };
+        let wanted = if self.quick { on_device / 16 } else { on_device };
+        wanted.max(full.min(4096))
     }
 
     /// Says lines that every device gives alike.
     pub fn text(&mut self, lines: impl Into<String>) {
-        self.outputs.push(Output::Text(Text { kind: Kind::Exact, text: lines.into() }));
+        self.push_text(lines.into(), Kind::Exact);
     }
 
     /// Says lines that differ from machine to machine or from run to run.
     pub fn measured_text(&mut self, lines: impl Into<String>) {
-        self.outputs.push(Output::Text(Text { kind: Kind::Measured, text: lines.into() }));
+        self.push_text(lines.into(), Kind::Measured);
     }
 
     /// A number that every device gives alike: a result, a count.
@@ -59,12 +65,12 @@ impl Cell {
 
     /// Starts the cell's own progress bar, over `total` steps.
     pub fn progress(&mut self, total: u64) {
-        let _ = total;
+        self.progress.steps(total);
     }
 
     /// One step of the progress bar is about to begin; `what` says which.
     pub fn tick(&mut self, what: &str) {
-        let _ = what;
+        self.progress.tick(what);
     }
 
     /// What the emulated GPU counted during `work`, one [`Counts`] a launch, in order; nothing on a GPU, whose counters
@@ -76,14 +82,94 @@ impl Cell {
         &mut self,
         work: impl FnOnce() -> anyhow::Result<R>,
     ) -> anyhow::Result<(R, Vec<Counts>)> {
-        Ok((work()?, Vec::new()))
+        counts::during(work)
     }
 
-    pub(crate) fn new(quick: bool) -> Self {
-        Self { quick, outputs: Vec::new() }
+    pub(crate) fn new(quick: bool, emulated: bool, progress: Progress) -> Self {
+        Self { quick, emulated, progress, outputs: Vec::new() }
+    }
+
+    /// What the cell has said. Measured numbers are cut to six digits, which is more than they are worth, so that a record
+    /// is readable.
+    pub(crate) fn into_outputs(self) -> Vec<Output> {
+        let mut outputs = self.outputs;
+        for output in &mut outputs {
+            match output {
+                Output::Value(value) if value.kind == Kind::Measured => round(&mut value.point),
+                Output::Series(series) if series.kind == Kind::Measured => {
+                    series.points.iter_mut().for_each(round);
+                }
+                Output::Table(table) => round_table(table),
+                _ => {}
+            }
+        }
+        outputs
+    }
+
+    fn push_text(&mut self, mut text: String, kind: Kind) {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        self.outputs.push(Output::Text(Text { kind, text }));
     }
 
     fn push_value(&mut self, name: String, kind: Kind, point: Point, unit: String) {
         self.outputs.push(Output::Value(Value { name, kind, unit, point, note: String::new() }));
+    }
+}
+
+fn round(point: &mut Point) {
+    for number in [&mut point.value, &mut point.low, &mut point.high].into_iter().flatten() {
+        *number = six_digits(*number);
+    }
+}
+
+fn round_table(table: &mut Table) {
+    for row in &mut table.rows {
+        for (entry, column) in row.iter_mut().zip(&table.columns) {
+            if let (record::Entry::Number(number), Kind::Measured) = (entry, column.kind) {
+                *number = six_digits(*number);
+            }
+        }
+    }
+}
+
+fn six_digits(number: f64) -> f64 {
+    // A number that is none stays one; whoever checks the cell will say so.
+    format!("{number:.5e}").parse().unwrap_or(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(quick: bool, emulated: bool) -> Cell {
+        Cell::new(quick, emulated, Progress::hidden())
+    }
+
+    #[test]
+    fn sizes_shrink_where_nobody_would_wait() {
+        let full = 1 << 28;
+        assert_eq!(cell(false, false).largest(full), full);
+        assert_eq!(cell(true, false).largest(full), 1 << 24);
+        assert_eq!(cell(false, true).largest(full), 1 << 20);
+        assert_eq!(cell(true, true).largest(full), 1 << 16);
+        assert_eq!(cell(true, true).largest(8192), 4096);
+        assert_eq!(cell(true, true).largest(1000), 1000);
+    }
+
+    #[test]
+    fn measured_numbers_are_cut_and_exact_ones_are_not() {
+        let mut cell = cell(false, false);
+        cell.measured("m", 4262.312345, "GB/s");
+        cell.value("e", 4262.312345, "");
+        cell.table(Table::new("t").exact("e", "").measured("m", "").row(crate::row![1.23456789, 1.23456789]));
+        let outputs = cell.into_outputs();
+        let Output::Value(measured) = &outputs[0] else { panic!() };
+        assert_eq!(measured.point.value, Some(4262.31));
+        let Output::Value(exact) = &outputs[1] else { panic!() };
+        assert_eq!(exact.point.value, Some(4262.312345));
+        let Output::Table(table) = &outputs[2] else { panic!() };
+        assert_eq!(table.rows[0], crate::row![1.23456789, 1.23457]);
     }
 }

@@ -1,6 +1,4 @@
-//! What a chapter hands to [`main`]: its name, its manifest and its cells.
-
-use std::process::ExitCode;
+//! What a chapter hands to [`main`](crate::main()): its name, its manifest and its cells.
 
 use crate::Cell;
 
@@ -54,22 +52,4 @@ impl CellSpec {
         self.order_dependent = true;
         self
     }
-}
-
-/// A chapter's whole `main`: reads the command line, runs the cells, prints and records what comes out.
-pub fn main(chapter: Chapter, cells: &'static [CellSpec]) -> ExitCode {
-    let _ = chapter;
-    if let Err(error) = crate::prepare_device(crate::DeviceChoice::Auto) {
-        eprintln!("{error:#}");
-        return ExitCode::FAILURE;
-    }
-    for spec in cells {
-        let mut cell = Cell::new(false);
-        println!("{}", spec.title);
-        if let Err(error) = (spec.run)(&mut cell) {
-            eprintln!("{error:#}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
 }

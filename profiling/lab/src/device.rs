@@ -50,12 +50,10 @@ impl DeviceChoice {
 }
 
 /// The driver that a process uses, once it is in place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Driver {
     /// Whether it is the emulated GPU's.
     pub(crate) emulated: bool,
-    /// The CUDA version that it speaks, such as 12 of 12.2.
-    pub(crate) major: u32,
 }
 
 /// Puts `libcuda` in place, the GPU's own or the emulated one, before the first CUDA call. Does nothing the second time.
@@ -141,7 +139,7 @@ fn put_in_place(choice: DeviceChoice, folders: impl FnOnce(u32) -> Result<Vec<Pa
     if in_the_way.is_some() || (!last.is_empty() && !crate::restart::restarted()) {
         crate::restart::restart(&Vec::from_iter(in_the_way), &last)?;
     }
-    Ok(Driver { emulated: answer.emulated, major: answer.major })
+    Ok(Driver { emulated: answer.emulated })
 }
 
 /// Loads the emulated driver. With its answer comes the folder of links that a restart needs, if another driver lies in

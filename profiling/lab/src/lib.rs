@@ -16,26 +16,36 @@
 //!
 //! and its program is one line, `lab::main(lab::chapter!(), ch01_raw_kernel::CELLS)`.
 
+mod arguments;
 mod cell;
 mod chapter;
 mod counts;
 mod device;
+mod journal;
 pub mod libraries;
 mod links;
 mod messages;
+mod nvml;
+mod origin;
 pub mod peers;
+mod privacy;
+mod progress;
+mod provenance;
 mod range;
 mod restart;
+mod run;
+mod terminal;
 pub mod timing;
 
 pub use record::{Abscissa, Axis, Entry, Figure, Point, Series, Table};
 
 pub use cell::Cell;
-pub use chapter::{CellSpec, Chapter, cell, main};
+pub use chapter::{CellSpec, Chapter, cell};
 pub use counts::Counts;
 pub use device::{DeviceChoice, is_emulated, open_device, prepare_device};
 pub use messages::driver_messages;
 pub use range::{Range, range};
+pub use run::main;
 
 /// A table's row of unlike things: `lab::row!["copy", bytes, seconds]`.
 #[macro_export]
