@@ -43,15 +43,12 @@ enum Command {
     Run(Chapters),
     /// Run chapters into the committed records of this GPU
     Record(Chapters),
-    /// Check an exercise, or list them
+    /// Check an exercise: CHAPTER [NAME] [--hint] [--solution]; without arguments, list them all
+    #[command(disable_help_flag = true)]
     Exercise {
-        /// The chapter, such as ch01
-        chapter: Option<String>,
-        /// The exercise's name
-        name: Option<String>,
-        /// Further arguments of the checker
-        #[arg(last = true)]
-        more: Vec<String>,
+        /// As the checker takes them; --help says more
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
     /// Pack everything that a GPU machine without Rust needs into one archive
     Bundle,
@@ -139,9 +136,7 @@ fn start(command: Command) -> Result<ExitCode> {
             let outcomes = run::record(&root, &named(&root, &chapters)?, &options)?;
             Ok(exit_code(&outcomes))
         }
-        Command::Exercise { chapter, name, more } => {
-            exercise::exercise(&root, chapter.as_deref(), name.as_deref(), &more)
-        }
+        Command::Exercise { arguments } => exercise::exercise(&root, &arguments),
         Command::Bundle => {
             bundle::bundle(&root)?;
             Ok(ExitCode::SUCCESS)

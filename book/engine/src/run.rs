@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
+use compiler::libclang;
 use record::{Record, Status};
 
 use crate::root::{Chapter, Root};
@@ -46,7 +47,7 @@ pub enum Outcome {
 pub fn build_command(root: &Root, chapter: &Chapter) -> Command {
     let mut command = cargo(root);
     command.args(["build", "--package", &chapter.name]);
-    with_ranges(&mut command);
+    with_ranges(&mut command, [chapter.name.as_str()]);
     command
 }
 
@@ -156,9 +157,14 @@ pub fn commit(root: &Root) -> Option<String> {
 
 /// What git answers, if it does.
 pub fn git(root: &Root, arguments: &[&str]) -> Option<String> {
+    git_bytes(root, arguments).map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// What git answers, byte by byte.
+pub fn git_bytes(root: &Root, arguments: &[&str]) -> Option<Vec<u8>> {
     let output =
         Command::new("git").args(arguments).current_dir(&root.path).stderr(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    output.status.success().then_some(output.stdout)
 }
 
 /// `cargo`, the one that runs us if it does, at the top of the repository.
@@ -168,10 +174,13 @@ pub fn cargo(root: &Root) -> Command {
     command
 }
 
-/// Turns NVTX ranges on where libclang, which they need to build, can be had without asking the network.
-pub fn with_ranges(command: &mut Command) -> bool {
-    let _ = command;
-    false
+/// Turns the NVTX ranges of these chapters on in a cargo command that names their packages, where libclang, which the crate
+/// `nvtx` needs to be built, can be had.
+pub fn with_ranges<'n>(command: &mut Command, chapters: impl IntoIterator<Item = &'n str>) -> bool {
+    let Ok(libclang) = libclang::find() else { return false };
+    let features: Vec<String> = chapters.into_iter().map(|chapter| format!("{chapter}/nvtx")).collect();
+    command.args(["--features", &features.join(",")]).envs(libclang.environment());
+    true
 }
 
 /// Cargo's target folder.

@@ -7,6 +7,7 @@
 //! Nothing else needs NVRTC: the PTX is committed, so a reader without it runs every chapter.
 
 mod generate;
+pub mod libclang;
 mod nvrtc;
 mod source;
 mod toolchain;

@@ -104,7 +104,7 @@ mod tests {
         for (html, why) in [
             ("<p>a\n\nb</p>", "line 2 is blank"),
             ("<p>", "<p> is not closed"),
-            ("</p>", "closes nothing"),
+            ("</p>", "</p> closes nothing"),
             ("<b><i></b></i>", "</b> closes <i>"),
             ("a & b", "a bare &"),
             ("a < b", "a tag is not closed"),
