@@ -57,7 +57,9 @@ fn answer_in_words(code: CUresult) -> String {
 fn remedy(code: CUresult) -> &'static str {
     match code {
         CUresult::CUDA_SUCCESS => "",
-        CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => "a newer driver, or compile with an older CUDA Toolkit",
+        CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
+            "a newer driver, or compile with an older CUDA Toolkit"
+        }
         CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU | CUresult::CUDA_ERROR_INVALID_PTX => {
             "compile for this device's compute capability or an older one"
         }

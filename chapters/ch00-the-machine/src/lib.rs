@@ -6,7 +6,7 @@
 mod images;
 mod tools;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use cudarc::driver::sys::CUdevice_attribute::{self, *};
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result, sys};
 use cudarc::nvrtc::Ptx;
@@ -64,15 +64,35 @@ const FACTS: [(&str, CUdevice_attribute, f64, &str); 16] = [
     ("threads in a block, at most", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1.0, ""),
     ("threads in a warp", CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1.0, ""),
     ("registers of a multiprocessor", CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 1.0, "× 32 bit"),
-    ("shared memory of a multiprocessor", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 1.0 / KIB, "KiB"),
-    ("shared memory of a block, without asking", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 1.0 / KIB, "KiB"),
-    ("shared memory of a block, when asked for", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 1.0 / KIB, "KiB"),
+    (
+        "shared memory of a multiprocessor",
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+        1.0 / KIB,
+        "KiB",
+    ),
+    (
+        "shared memory of a block, without asking",
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+        1.0 / KIB,
+        "KiB",
+    ),
+    (
+        "shared memory of a block, when asked for",
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        1.0 / KIB,
+        "KiB",
+    ),
     ("L2 cache", CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1.0 / MIB, "MiB"),
     ("memory bus", CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 1.0, "bit"),
     ("memory clock", CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1e-3, "MHz"),
     ("highest clock of the multiprocessors", CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1e-3, "MHz"),
     ("copy engines", CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 1.0, ""),
-    ("CPU and GPU may use managed memory at once", CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1.0, "(1 = yes)"),
+    (
+        "CPU and GPU may use managed memory at once",
+        CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+        1.0,
+        "(1 = yes)",
+    ),
     ("error-correcting memory", CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1.0, "(1 = on)"),
 ];
 
@@ -104,10 +124,19 @@ fn stack(cell: &mut Cell) -> Result<()> {
     let kernel_module = std::fs::read_to_string("/proc/driver/nvidia/version").ok();
     let kernel_module = kernel_module.as_deref().and_then(kernel_module_version).unwrap_or("none").to_owned();
     let bindings = version(sys::CUDA_VERSION as i32);
-    let mut table = Table::new("stack").measured("layer", "").measured("version", "").measured("what it does", "");
+    let mut table =
+        Table::new("stack").measured("layer", "").measured("version", "").measured("what it does", "");
     table.push(row!["this program", "", "calls functions of the crate cudarc"]);
-    table.push(row!["cudarc", format!("bindings of CUDA {bindings}"), "looks the driver's functions up by name"]);
-    table.push(row!["libcuda.so.1, the driver", format!("CUDA {}", version(driver)), "compiles PTX, queues work"]);
+    table.push(row![
+        "cudarc",
+        format!("bindings of CUDA {bindings}"),
+        "looks the driver's functions up by name"
+    ]);
+    table.push(row![
+        "libcuda.so.1, the driver",
+        format!("CUDA {}", version(driver)),
+        "compiles PTX, queues work"
+    ]);
     table.push(row!["the kernel module", kernel_module, "owns the device; checks who may do what"]);
     table.push(row!["the device", context.name()?, "runs kernels"]);
     cell.table(table);
@@ -117,7 +146,9 @@ fn stack(cell: &mut Cell) -> Result<()> {
 fn driver_version() -> Result<i32> {
     let mut version = 0;
     // SAFETY: `version` outlives the call, which writes to it.
-    unsafe { sys::cuDriverGetVersion(&mut version) }.result().context("asking the driver for its CUDA version")?;
+    unsafe { sys::cuDriverGetVersion(&mut version) }
+        .result()
+        .context("asking the driver for its CUDA version")?;
     Ok(version)
 }
 
@@ -130,14 +161,16 @@ fn version(number: i32) -> String {
 fn kernel_module_version(text: &str) -> Option<&str> {
     text.lines().next()?.split_whitespace().find(|word| {
         let mut parts = word.split('.');
-        parts.clone().count() >= 2 && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        parts.clone().count() >= 2
+            && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     })
 }
 
 fn libraries(cell: &mut Cell) -> Result<()> {
     lab::open_device()?;
     let found = libraries::find(u32::try_from(driver_version()? / 1000)?);
-    let mut table = Table::new("libraries").measured("library", "").measured("version", "").measured("found by", "");
+    let mut table =
+        Table::new("libraries").measured("library", "").measured("version", "").measured("found by", "");
     for name in libraries::names() {
         match found.iter().find(|library| library.name == name) {
             Some(library) => table.push(row![name, library.version.as_str(), library.found_by.to_string()]),
@@ -159,7 +192,11 @@ fn doctor(cell: &mut Cell) -> Result<()> {
     let mut say = |part: &str, here: String, fix: &str| table.push(row![part, here, fix]);
 
     if lab::is_emulated(&context) {
-        say("GPU", "none; the emulated one stands in".into(), "all counts are exact; times need an NVIDIA GPU and its driver");
+        say(
+            "GPU",
+            "none; the emulated one stands in".into(),
+            "all counts are exact; times need an NVIDIA GPU and its driver",
+        );
     } else {
         say("GPU", context.name()?, "");
     }
@@ -167,9 +204,16 @@ fn doctor(cell: &mut Cell) -> Result<()> {
     say("driver", format!("CUDA {}", version(driver)), if driver >= 12000 { "" } else { old_driver });
     let (major, minor) = context.compute_capability()?;
     let old_device = "this book's kernels are compiled for 7.5 and newer";
-    say("compute capability", format!("{major}.{minor}"), if (major, minor) >= (7, 5) { "" } else { old_device });
+    say(
+        "compute capability",
+        format!("{major}.{minor}"),
+        if (major, minor) >= (7, 5) { "" } else { old_device },
+    );
     for (library, chapters) in [
-        ("NVRTC", "chapter 5 and the exercises compile with it: `python3 -m pip install nvidia-cuda-nvrtc-cu12`"),
+        (
+            "NVRTC",
+            "chapter 5 and the exercises compile with it: `python3 -m pip install nvidia-cuda-nvrtc-cu12`",
+        ),
         ("cuBLAS", "chapters 9 and 10 call it: `python3 -m pip install nvidia-cublas-cu12`"),
     ] {
         match found.iter().find(|found| found.name == library) {
@@ -179,13 +223,20 @@ fn doctor(cell: &mut Cell) -> Result<()> {
     }
     for (tool, use_of_it) in tools::ALL {
         let here = if tools::find(tool).is_some() { "installed" } else { "not found" };
-        let fix = if here == "installed" { String::new() } else { format!("{use_of_it}; the CUDA Toolkit brings it") };
+        let fix = if here == "installed" {
+            String::new()
+        } else {
+            format!("{use_of_it}; the CUDA Toolkit brings it")
+        };
         say(tool, here.into(), &fix);
     }
     if let Some(restricted) = counters_are_restricted() {
         let (here, fix) = match restricted {
             false => ("allowed for everybody", ""),
-            true => ("for root alone", "load the kernel module with NVreg_RestrictProfilingToAdminUsers=0, or profile as root"),
+            true => (
+                "for root alone",
+                "load the kernel module with NVreg_RestrictProfilingToAdminUsers=0, or profile as root",
+            ),
         };
         say("hardware counters", here.into(), fix);
     }
@@ -254,7 +305,8 @@ mod tests {
 
     #[test]
     fn the_kernel_module_tells_its_version() {
-        let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (user@)\n";
+        let text =
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (user@)\n";
         assert_eq!(kernel_module_version(text), Some("580.159.04"));
         assert_eq!(kernel_module_version(""), None);
     }

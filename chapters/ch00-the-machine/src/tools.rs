@@ -28,28 +28,39 @@ pub(crate) fn compute_sanitizer(cell: &mut Cell) -> Result<()> {
 
 pub(crate) fn cuda_gdb(cell: &mut Cell) -> Result<()> {
     let tool = [
-        "--batch", "--quiet",
-        "-ex", "set cuda break_on_launch application",
-        "-ex", "run",
-        "-ex", "info cuda kernels",
-        "-ex", "info cuda blocks",
-        "-ex", "cuda block 3 thread 7",
-        "-ex", "print threadIdx",
-        "-ex", "print blockIdx",
+        "--batch",
+        "--quiet",
+        "-ex",
+        "set cuda break_on_launch application",
+        "-ex",
+        "run",
+        "-ex",
+        "info cuda kernels",
+        "-ex",
+        "info cuda blocks",
+        "-ex",
+        "cuda block 3 thread 7",
+        "-ex",
+        "print threadIdx",
+        "-ex",
+        "print blockIdx",
         "--args",
     ];
     let wanted = |line: &str| {
-        let noise = ["[New ", "[Thread ", "[Detaching", "[Switching to", "Using host", "warning:", "Error while"];
+        let noise =
+            ["[New ", "[Thread ", "[Detaching", "[Switching to", "Using host", "warning:", "Error while"];
         !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))
     };
     show(cell, "cuda-gdb", &tool, &["who-am-i", "--no-record"], wanted, 24)
 }
 
 pub(crate) fn nsys(cell: &mut Cell) -> Result<()> {
-    let tool = ["profile", "-t", "cuda", "--sample=none", "--cpuctxsw=none", "--stats=true", "-f", "true", "-o"];
+    let tool =
+        ["profile", "-t", "cuda", "--sample=none", "--cpuctxsw=none", "--stats=true", "-f", "true", "-o"];
     let folder = env::temp_dir().join(format!("ch00-nsys-{}", std::process::id()));
     let report = folder.join("report");
-    std::fs::create_dir_all(&folder).with_context(|| "making a temporary folder for nsys's report".to_owned())?;
+    std::fs::create_dir_all(&folder)
+        .with_context(|| "making a temporary folder for nsys's report".to_owned())?;
     let report_name = report.to_string_lossy().into_owned();
     let mut arguments = tool.to_vec();
     arguments.push(&report_name);
@@ -100,7 +111,8 @@ fn show(
     let run = command.env("LC_ALL", "C").output().with_context(|| format!("starting {name}"))?;
     let mut said = format!("$ {name}");
     for argument in tool_arguments {
-        let argument = if argument.contains(env::temp_dir().to_string_lossy().as_ref()) { "report" } else { argument };
+        let argument =
+            if argument.contains(env::temp_dir().to_string_lossy().as_ref()) { "report" } else { argument };
         let quoted = if argument.contains(' ') { format!(" '{argument}'") } else { format!(" {argument}") };
         said.push_str(&quoted);
     }

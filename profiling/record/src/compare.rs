@@ -28,7 +28,9 @@ impl Record {
     /// The exact outputs of the record by `cell.name`, for a test that must not pass on nothing.
     pub fn exact_outputs(&self) -> Vec<String> {
         let cells = self.cells.iter().filter(|cell| !cell.order_dependent);
-        cells.flat_map(|cell| exact(&cell.outputs).into_keys().map(|name| format!("{}.{name}", cell.id))).collect()
+        cells
+            .flat_map(|cell| exact(&cell.outputs).into_keys().map(|name| format!("{}.{name}", cell.id)))
+            .collect()
     }
 }
 
@@ -48,7 +50,10 @@ fn exact(outputs: &[Output]) -> BTreeMap<String, String> {
             }
             Output::Series(series) if series.kind == Kind::Exact => {
                 for (x, point) in series.x.iter().zip(&series.points) {
-                    found.insert(format!("{}[{x:?}]", series.name), format!("{:?} {}", point.value, series.unit));
+                    found.insert(
+                        format!("{}[{x:?}]", series.name),
+                        format!("{:?} {}", point.value, series.unit),
+                    );
                 }
             }
             Output::Table(table) => {
