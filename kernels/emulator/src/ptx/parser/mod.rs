@@ -13,7 +13,7 @@ mod expression;
 use super::Error;
 use super::lexer::{self, Kind, Token};
 
-/// How deep blocks, initializers, vectors and parentheses may nest. The compilers we know of stay below ten.
+/// How deep blocks, initializers and expressions may nest. The compilers we know of stay below ten.
 const MAX_DEPTH: u32 = 100;
 
 /// A place in the tokens of a module.
@@ -24,13 +24,14 @@ pub(super) struct Parser<'a> {
     tokens: lexer::Tokens<'a>,
     position: usize,
     depth: u32,
-    targets: u32,
+    /// See [`Parser::count_target_bytes`].
+    target_bytes: usize,
 }
 
 impl<'a> Parser<'a> {
     /// Stands at the start of `source`.
     pub(super) fn new(source: &'a str) -> Self {
-        Parser { source, tokens: lexer::tokens(source), position: 0, depth: 0, targets: 0 }
+        Parser { source, tokens: lexer::tokens(source), position: 0, depth: 0, target_bytes: 0 }
     }
 
     fn peek(&self) -> Token<'a> {

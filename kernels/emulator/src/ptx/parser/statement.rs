@@ -6,8 +6,9 @@ use super::super::lexer::{Kind, Token};
 use super::directive::FUNCTION_DIRECTIVES;
 use super::{Parser, variable};
 
-/// How many labels and functions the ranges of all `.branchtargets` and `.calltargets` may stand for.
-const MAX_TARGETS: u32 = 1 << 16;
+/// How many bytes the names in ranges of all `.branchtargets` and `.calltargets` may have. A few bytes such as `a<99999999>`
+/// must not fill the memory.
+const MAX_TARGET_BYTES: usize = 1 << 20;
 
 impl<'a> Parser<'a> {
     /// `{ … }`
@@ -72,7 +73,7 @@ impl<'a> Parser<'a> {
             let name = self.name(what)?;
             match self.range()? {
                 Some(count) => {
-                    self.count_targets(count)?;
+                    self.count_target_bytes((name.len() + 10).saturating_mul(count as usize))?;
                     targets.extend((0..count).map(|index| format!("{name}{index}")));
                 }
                 None => targets.push(name),
@@ -85,12 +86,10 @@ impl<'a> Parser<'a> {
         Ok(targets)
     }
 
-    /// A short text must not stand for more names than memory holds.
-    fn count_targets(&mut self, count: u32) -> Result<(), Error> {
-        self.targets = self.targets.saturating_add(count);
-        if self.targets > MAX_TARGETS {
-            let message = format!("more than {MAX_TARGETS} targets in ranges such as `label<10>`");
-            return Err(self.error(self.peek(), message));
+    fn count_target_bytes(&mut self, bytes: usize) -> Result<(), Error> {
+        self.target_bytes = self.target_bytes.saturating_add(bytes);
+        if self.target_bytes > MAX_TARGET_BYTES {
+            return Err(self.error(self.peek(), "too many targets in ranges such as `label<10>`".to_owned()));
         }
         Ok(())
     }
@@ -119,9 +118,7 @@ impl<'a> Parser<'a> {
                 if is_call && parser.at("(") { parser.operand_list() } else { parser.operand() }
             })?;
         }
-        if !self.eat(";") {
-            return Err(self.expected("`,` or `;`"));
-        }
+        self.close(";")?;
         Ok(Instruction { predicate, opcode: token.text.to_owned(), modifiers, operands, line: token.line })
     }
 

@@ -26,6 +26,19 @@ fn space(word: &str) -> Option<Space> {
     })
 }
 
+/// The types that registers and variables can have. Instructions have more.
+const FUNDAMENTAL_TYPES: [&str; 18] = [
+    "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f16x2",
+    "f32", "f64", "pred",
+];
+
+/// The types of texture, sampler and surface handles.
+const OPAQUE_TYPES: [&str; 3] = ["texref", "samplerref", "surfref"];
+
+fn is_type(word: &str) -> bool {
+    FUNDAMENTAL_TYPES.contains(&word) || OPAQUE_TYPES.contains(&word)
+}
+
 /// Everything in front of the name: what the variables of one declaration have in common.
 struct Qualifiers {
     space: Space,
@@ -68,19 +81,27 @@ impl Parser<'_> {
     /// What follows `.attribute`: `(.managed, .unified(0, 1))`. The dots are left out.
     pub(super) fn attributes(&mut self) -> Result<Vec<String>, Error> {
         self.expect("(")?;
-        let attributes = self.comma_separated(|parser| {
-            let Some(name) = parser.eat_any_dotted() else {
-                return Err(parser.expected("an attribute such as `.managed`"));
-            };
-            if !parser.eat("(") {
-                return Ok(name.to_owned());
-            }
-            let values = parser.comma_separated(|parser| Ok(parser.literal("an integer")?.to_string()))?;
-            parser.close(")")?;
-            Ok(format!("{name}({})", values.join(", ")))
-        })?;
-        self.close(")")?;
+        let mut attributes = vec![self.attribute()?];
+        if self.eat(",") {
+            attributes.push(self.attribute()?);
+        }
+        self.expect(")")?;
         Ok(attributes)
+    }
+
+    fn attribute(&mut self) -> Result<String, Error> {
+        if self.eat_dotted(".managed") {
+            return Ok("managed".to_owned());
+        }
+        if !self.eat_dotted(".unified") {
+            return Err(self.expected("`.managed` or `.unified`"));
+        }
+        self.expect("(")?;
+        let first = self.literal("half of an identifier")?;
+        self.expect(",")?;
+        let second = self.literal("half of an identifier")?;
+        self.expect(")")?;
+        Ok(format!("unified({first}, {second})"))
     }
 
     /// `<10>`, or nothing.
@@ -102,25 +123,16 @@ impl Parser<'_> {
             match word {
                 "align" => align = Some(self.number("an alignment in bytes")?),
                 "attribute" => attributes = self.attributes()?,
-                _ if state_space.is_none() => match space(token.text) {
-                    Some(found) => state_space = Some(found),
-                    None => {
-                        self.position -= 1;
-                        break;
-                    }
-                },
-                "v2" => vector = Some(2),
-                "v4" => vector = Some(4),
-                "v8" => vector = Some(8),
-                "ptr" => ptr = Some(self.ptr()?),
-                _ => match ty.replace(word) {
-                    None => {}
-                    Some(first) => {
-                        return Err(
-                            self.error(token, format!("expected one type, found `.{first}` and `.{word}`"))
-                        );
-                    }
-                },
+                "v2" | "v4" | "v8" if state_space.is_some() && vector.is_none() && ty.is_none() => {
+                    vector = word[1..].parse().ok()
+                }
+                "ptr" if ty.is_some() && ptr.is_none() => ptr = Some(self.ptr()?),
+                _ if state_space.is_none() && space(token.text).is_some() => state_space = space(token.text),
+                _ if state_space.is_some() && ty.is_none() && is_type(word) => ty = Some(word),
+                _ => {
+                    self.position -= 1;
+                    break;
+                }
             }
         }
         let Some(space) = state_space else {
