@@ -1,9 +1,9 @@
 //! Directives at module level, down to a function's body.
 
-use super::super::Error;
-use super::super::ast::{File, Function, Item, Linkage, Module};
-use super::super::lexer::Kind;
 use super::{Parser, variable};
+use crate::ptx::Error;
+use crate::ptx::ast::{File, Function, Item, Linkage, Module};
+use crate::ptx::lexer::Kind;
 
 /// A directive between parameters and body, and the fewest and the most numbers that it takes.
 pub(super) type HeaderDirective = (&'static str, usize, usize);
@@ -33,7 +33,7 @@ pub(super) struct Header {
 
 impl Parser<'_> {
     /// A whole module.
-    pub(in super::super) fn module(&mut self) -> Result<Module, Error> {
+    pub(in crate::ptx) fn module(&mut self) -> Result<Module, Error> {
         if !self.eat_dotted(".version") {
             return Err(self.expected("`.version`, with which PTX starts"));
         }

@@ -1,9 +1,9 @@
 //! Constant expressions: C's operators over 64-bit integers and doubles, evaluated as they are read.
 
-use super::super::Error;
-use super::super::ast::{Float, InitValue, Operand};
-use super::super::lexer::{Kind, Token};
 use super::Parser;
+use crate::ptx::Error;
+use crate::ptx::ast::{Float, InitValue, Operand};
+use crate::ptx::lexer::{Kind, Token};
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, Debug, PartialEq)]

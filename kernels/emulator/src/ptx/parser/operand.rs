@@ -1,9 +1,9 @@
 //! Operands of instructions.
 
-use super::super::Error;
-use super::super::ast::{AddressBase, Operand};
-use super::super::lexer::Kind;
 use super::Parser;
+use crate::ptx::Error;
+use crate::ptx::ast::{AddressBase, Operand};
+use crate::ptx::lexer::Kind;
 
 /// Special registers that are vectors: with its component, each is one name.
 const SPECIAL_VECTORS: [&str; 8] =

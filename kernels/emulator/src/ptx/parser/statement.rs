@@ -1,10 +1,10 @@
 //! Statements of a function's body.
 
-use super::super::Error;
-use super::super::ast::{Instruction, Linkage, Loc, Predicate, Statement};
-use super::super::lexer::{Kind, Token};
 use super::directive::FUNCTION_DIRECTIVES;
 use super::{Parser, variable};
+use crate::ptx::Error;
+use crate::ptx::ast::{Instruction, Linkage, Loc, Predicate, Statement};
+use crate::ptx::lexer::{Kind, Token};
 
 /// How many bytes the names in ranges of all `.branchtargets` and `.calltargets` may have. A few bytes such as `a<99999999>`
 /// must not fill the memory.

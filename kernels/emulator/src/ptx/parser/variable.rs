@@ -1,9 +1,9 @@
 //! Declarations of variables, registers and parameters.
 
-use super::super::Error;
-use super::super::ast::{Init, InitValue, Linkage, Ptr, Space, TypeName, Variable};
-use super::super::lexer::Kind;
 use super::Parser;
+use crate::ptx::Error;
+use crate::ptx::ast::{Init, InitValue, Linkage, Ptr, Space, TypeName, Variable};
+use crate::ptx::lexer::Kind;
 
 /// Whether a declaration starts with `word`, which has its dot.
 pub(super) fn starts_declaration(word: &str) -> bool {
