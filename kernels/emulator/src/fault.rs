@@ -216,7 +216,11 @@ impl fmt::Display for Fault {
         if let Some((file, line, column)) = &self.place.source {
             writeln!(f, "  source   {file}:{line}:{column}")?;
         }
-        writeln!(f, "  PTX      line {}: {}, in {}", self.place.ptx_line, self.place.instruction, self.place.function)?;
+        writeln!(
+            f,
+            "  PTX      line {}: {}, in {}",
+            self.place.ptx_line, self.place.instruction, self.place.function
+        )?;
         for (name, text) in self.cause.details() {
             writeln!(f, "  {name:<8} {text}")?;
         }
@@ -228,7 +232,9 @@ impl Cause {
     fn summary(&self) -> String {
         match self {
             Cause::OutOfBounds { near: Near::Null, access, .. } => format!("{access} through a null pointer"),
-            Cause::OutOfBounds { near: Near::Freed(_), access, .. } => format!("{access} of memory after it was freed"),
+            Cause::OutOfBounds { near: Near::Freed(_), access, .. } => {
+                format!("{access} of memory after it was freed")
+            }
             Cause::OutOfBounds { access, space, bytes, .. } => {
                 format!("{access} of {} out of bounds in {space} memory", count(*bytes, "byte"))
             }
@@ -263,13 +269,17 @@ impl Cause {
                     Near::Null => {}
                     Near::Freed(allocation) => {
                         details.push(("was", describe(allocation)));
-                        details.push(("rule", "an allocation ends when it is freed, whatever still points to it".into()));
+                        details.push((
+                            "rule",
+                            "an allocation ends when it is freed, whatever still points to it".into(),
+                        ));
                         details.push(("do", "free it after the last launch that uses it".into()));
                         return details;
                     }
                     Near::Live(allocation) => {
                         details.push(("nearest", describe(allocation)));
-                        details.push(("missed", missed(*address, *bytes, allocation.address, allocation.end())));
+                        details
+                            .push(("missed", missed(*address, *bytes, allocation.address, allocation.end())));
                     }
                     Near::Space(size) => {
                         details.push(("has", format!("{} of {space} memory", count(*size, "byte"))));
@@ -284,7 +294,8 @@ impl Cause {
                         (_, Space::Shared) => {
                             "check the index, and the launch's dynamic shared memory".to_owned()
                         }
-                        _ => "guard the index, as in `if (i < n)`, and check the size that was allocated".into(),
+                        _ => "guard the index, as in `if (i < n)`, and check the size that was allocated"
+                            .into(),
                     },
                 ));
                 details
@@ -302,7 +313,10 @@ impl Cause {
             Cause::Uninitialised { address, .. } => vec![
                 ("address", format!("{address:#x}")),
                 ("rule", "shared memory holds nothing defined when a block starts".into()),
-                ("do", "write it first, and put a barrier between the write and reads by other threads".into()),
+                (
+                    "do",
+                    "write it first, and put a barrier between the write and reads by other threads".into(),
+                ),
             ],
             Cause::Barrier { others, .. } => vec![
                 ("others", others.clone()),
@@ -311,7 +325,11 @@ impl Cause {
             ],
             Cause::DivergentBarrier { active, live, .. } => vec![
                 ("lanes", format!("{active:#010x} of {live:#010x}")),
-                ("rule", "`__syncthreads()` may stand in conditional code only if all threads of the block agree".into()),
+                (
+                    "rule",
+                    "`__syncthreads()` may stand in conditional code only if all threads of the block agree"
+                        .into(),
+                ),
                 ("do", "move the barrier out of the condition, or let every thread reach it".into()),
             ],
             Cause::WarpSync { members, arrived } => vec![
@@ -324,13 +342,21 @@ impl Cause {
                 ("do", "check the loop's end; raise EMULATED_GPU_BUDGET if it is only long".into()),
             ],
             Cause::Trap => vec![("do", "look for what the program checks before this instruction".into())],
-            Cause::Assert { file, line, function, .. } => vec![("assert", format!("{file}:{line}, {function}"))],
+            Cause::Assert { file, line, function, .. } => {
+                vec![("assert", format!("{file}:{line}, {function}"))]
+            }
             Cause::StackOverflow { .. } => vec![
                 ("rule", "each thread has a stack of fixed size".into()),
-                ("do", "bound the recursion, or raise the limit with cuCtxSetLimit(CU_LIMIT_STACK_SIZE)".into()),
+                (
+                    "do",
+                    "bound the recursion, or raise the limit with cuCtxSetLimit(CU_LIMIT_STACK_SIZE)".into(),
+                ),
             ],
             Cause::Target { .. } => {
-                vec![("do", "check the function pointer; the host's pointers mean nothing on the device".into())]
+                vec![(
+                    "do",
+                    "check the function pointer; the host's pointers mean nothing on the device".into(),
+                )]
             }
         }
     }

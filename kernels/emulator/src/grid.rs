@@ -1,14 +1,22 @@
 //! A launch: the blocks of a grid over the host's threads.
 
-use std::sync::Mutex;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering},
+    },
+};
 
 use crate::{
+    block::{Block, Turn},
     counters::Counters,
-    fault::Fault,
-    memory::Memory,
+    fault::{Cause, Fault, Place},
+    memory::{Memory, Range, Table},
     model::Model,
     module::{Kernel, Module},
     settings::Settings,
+    warp::{Context, Row, Stopped, Threads},
 };
 
 /// What a launch runs on.
@@ -58,6 +66,284 @@ pub enum Stop {
 ///
 /// The program's fault, or what the emulated GPU cannot do.
 pub fn run(machine: &Machine<'_>, launch: &Launch<'_>) -> Result<Counters, Stop> {
-    let _ = (machine, launch);
-    Err(Stop::Unsupported("not yet".into()))
+    static LAUNCHES: AtomicU32 = AtomicU32::new(1);
+    let shared = u64::from(launch.kernel.static_shared_bytes).next_multiple_of(16)
+        + u64::from(launch.dynamic_shared_bytes);
+    let grid = Grid {
+        machine,
+        launch,
+        table: machine.memory.table(),
+        blocks: launch.grid.iter().map(|&axis| u64::from(axis)).product(),
+        next: AtomicU64::new(0),
+        fuel: AtomicI64::new(machine.settings.budget.min(i64::MAX as u64) as i64),
+        ended: AtomicBool::new(false),
+        outcome: Mutex::new(Outcome::default()),
+        threads: Threads {
+            grid: launch.grid,
+            block: launch.block,
+            index: [0; 3],
+            dynamic_shared: launch.dynamic_shared_bytes,
+            total_shared: shared as u32,
+            multiprocessor: 0,
+            multiprocessors: machine.model.multiprocessors,
+            launch: LAUNCHES.fetch_add(1, Ordering::Relaxed),
+            stack: machine.stack_bytes,
+        },
+    };
+    let workers = (machine.settings.threads as u64).clamp(1, grid.blocks.max(1));
+    if workers == 1 {
+        grid.work(0, 1);
+    } else {
+        std::thread::scope(|scope| {
+            for worker in 1..workers {
+                let grid = &grid;
+                scope.spawn(move || grid.work(worker, workers));
+            }
+            grid.work(0, workers);
+        });
+    }
+    let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut printed = machine.printed.lock().unwrap_or_else(PoisonError::into_inner);
+    for text in outcome.printed.values() {
+        printed.extend_from_slice(text);
+    }
+    drop(printed);
+    match outcome.stop {
+        Some((_, stop)) => Err(stop),
+        None => Ok(outcome.counters),
+    }
+}
+
+/// A launch in progress.
+struct Grid<'a> {
+    machine: &'a Machine<'a>,
+    launch: &'a Launch<'a>,
+    table: Arc<Table>,
+    blocks: u64,
+    /// The block that starts next.
+    next: AtomicU64,
+    /// Warp instructions that are left.
+    fuel: AtomicI64,
+    /// Some block has ended the launch.
+    ended: AtomicBool,
+    outcome: Mutex<Outcome>,
+    threads: Threads,
+}
+
+#[derive(Default)]
+struct Outcome {
+    counters: Counters,
+    /// What blocks printed, by their number: a GPU would mix them.
+    printed: BTreeMap<u64, Vec<u8>>,
+    /// Why the launch ended, and the number of the block that did it: the lowest wins.
+    stop: Option<(u64, Stop)>,
+}
+
+/// Warp instructions that a worker takes from the launch's budget at once.
+const FUEL: i64 = 1 << 24;
+
+impl Grid<'_> {
+    /// Runs blocks until none is left.
+    fn work(&self, worker: u64, workers: u64) {
+        let program = &self.launch.kernel.program;
+        let mut context = Context {
+            rows: std::ptr::null_mut(),
+            predicates: std::ptr::null_mut(),
+            mask: 0,
+            lanes: Row([0; 32]),
+            unguarded: 0,
+            live: 0,
+            carry: 0,
+            local: std::ptr::null_mut(),
+            local_bytes: 0,
+            frame: 0,
+            shared: std::ptr::null_mut(),
+            shared_bytes: 0,
+            params: self.launch.params.as_ptr(),
+            param_bytes: self.launch.params.len() as u32,
+            table: Arc::clone(&self.table),
+            caches: vec![Range::default(); program.caches as usize],
+            counters: Counters::default(),
+            slice: 0,
+            polls: 0,
+            printed: Vec::new(),
+            stop: None,
+        };
+        let mut fuel = 0;
+        let mut resident: VecDeque<(u64, Box<Block>)> = VecDeque::new();
+        let mut free: Vec<Box<Block>> = Vec::new();
+        let limit = (self.resident_blocks() / workers).max(1) as usize;
+        if self.launch.cooperative {
+            // All at once, dealt out evenly.
+            for number in (worker..self.blocks).step_by(workers as usize) {
+                resident.push_back((number, self.start(number, &mut free)));
+            }
+        }
+        // Every block that is here has yielded since the last one was started.
+        let mut yielded = 0;
+        while !self.ended.load(Ordering::Relaxed) {
+            let start = !self.launch.cooperative && resident.len() < limit && yielded >= resident.len();
+            let next = if start { self.take() } else { None };
+            let (number, mut block) = match next {
+                Some(number) => {
+                    yielded = 0;
+                    (number, self.start(number, &mut free))
+                }
+                None => match resident.pop_front() {
+                    Some(next) => next,
+                    None => break,
+                },
+            };
+            if fuel <= 0 {
+                fuel += self.refuel();
+            }
+            context.printed = std::mem::take(&mut block.printed);
+            match block.run(&mut context, program, &mut fuel) {
+                Turn::Done => {
+                    yielded = 0;
+                    if !context.printed.is_empty() {
+                        self.print(number, std::mem::take(&mut context.printed));
+                    }
+                    free.push(block);
+                }
+                Turn::Yield => {
+                    yielded += 1;
+                    block.printed = std::mem::take(&mut context.printed);
+                    resident.push_back((number, block));
+                    // The block that it waits for may be another worker's.
+                    if resident.len() >= limit || self.next.load(Ordering::Relaxed) >= self.blocks {
+                        std::thread::yield_now();
+                    }
+                }
+                Turn::Stop(place, warp) => {
+                    let stop = match context.stop.take() {
+                        Some(Stopped::Fault(cause, lanes)) => self.fault(*cause, place, number, warp, lanes),
+                        Some(Stopped::Unsupported(what)) => Stop::Unsupported(format!(
+                            "kernel {}, PTX line {}, {}: {what}",
+                            self.launch.kernel.name, place.ptx_line, place.instruction
+                        )),
+                        None => Stop::Unsupported(format!("kernel {} stopped", self.launch.kernel.name)),
+                    };
+                    self.print(number, std::mem::take(&mut context.printed));
+                    self.end(number, stop);
+                }
+                Turn::Fault(cause, place, warp, lanes) => {
+                    if matches!(*cause, Cause::Budget { .. }) {
+                        fuel += self.refuel();
+                        if fuel > 0 {
+                            block.printed = std::mem::take(&mut context.printed);
+                            resident.push_front((number, block));
+                            continue;
+                        }
+                    }
+                    let cause = match *cause {
+                        Cause::Budget { .. } => Cause::Budget { limit: self.machine.settings.budget },
+                        cause => cause,
+                    };
+                    self.print(number, std::mem::take(&mut context.printed));
+                    self.end(number, self.fault(cause, place, number, warp, lanes));
+                }
+            }
+        }
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.counters.add(&context.counters);
+    }
+
+    fn take(&self) -> Option<u64> {
+        if self.next.load(Ordering::Relaxed) >= self.blocks {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.blocks).then_some(number)
+    }
+
+    fn start(&self, number: u64, free: &mut Vec<Box<Block>>) -> Box<Block> {
+        let sync = self.machine.settings.checks.sync;
+        let mut block = free.pop().unwrap_or_else(|| Box::new(Block::new(self.threads, sync)));
+        let multiprocessor = (number % u64::from(self.machine.model.multiprocessors.max(1))) as u32;
+        block.start(self.index(number), multiprocessor, &self.launch.kernel.program);
+        block
+    }
+
+    /// `blockIdx` of a block by its number.
+    fn index(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        [number % x, number / x % y, number / x / y].map(|axis| axis as u32)
+    }
+
+    /// How many blocks the card holds at a time.
+    fn resident_blocks(&self) -> u64 {
+        let limits = &self.machine.model.limits;
+        let by_threads = limits.threads_per_multiprocessor / self.threads.count().max(32);
+        let by_shared = limits
+            .shared_per_multiprocessor
+            .checked_div(self.threads.total_shared + limits.shared_reserved_per_block)
+            .unwrap_or(u32::MAX);
+        let blocks = by_threads.min(limits.blocks_per_multiprocessor).min(by_shared).max(1);
+        u64::from(blocks) * u64::from(self.machine.model.multiprocessors)
+    }
+
+    /// Takes a part of the budget.
+    fn refuel(&self) -> i64 {
+        let before = self
+            .fuel
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |fuel| Some(fuel - fuel.clamp(0, FUEL)));
+        before.map_or(0, |fuel| fuel.clamp(0, FUEL))
+    }
+
+    fn print(&self, number: u64, text: Vec<u8>) {
+        if !text.is_empty() {
+            let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.printed.entry(number).or_default().extend(text);
+        }
+    }
+
+    fn fault(&self, cause: Cause, place: Place, number: u64, warp: u32, lanes: u32) -> Stop {
+        let first = warp * 32 + lanes.trailing_zeros().min(31);
+        Stop::Fault(Box::new(Fault {
+            cause: self.explain(cause),
+            kernel: self.launch.kernel.name.clone(),
+            grid: self.launch.grid,
+            block_shape: self.launch.block,
+            block: self.index(number),
+            thread: self.threads.thread(first),
+            threads: lanes.count_ones(),
+            place,
+        }))
+    }
+
+    /// Adds what is around a wrong address.
+    fn explain(&self, cause: Cause) -> Cause {
+        use crate::fault::{Near, Space};
+        match cause {
+            Cause::OutOfBounds {
+                access,
+                space: space @ (Space::Global | Space::Constant),
+                address,
+                bytes,
+                ..
+            } => {
+                let memory = self.machine.memory;
+                let near = if address < 1 << 16 {
+                    Near::Null
+                } else if let Some(freed) = memory.find_freed(address) {
+                    Near::Freed(freed)
+                } else if let Some(live) = memory.find(address).or_else(|| memory.nearest(address)) {
+                    Near::Live(live)
+                } else {
+                    Near::Nothing
+                };
+                Cause::OutOfBounds { access, space, address, bytes, near }
+            }
+            cause => cause,
+        }
+    }
+
+    fn end(&self, number: u64, stop: Stop) {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        if outcome.stop.as_ref().is_none_or(|(other, _)| number < *other) {
+            outcome.stop = Some((number, stop));
+        }
+        self.ended.store(true, Ordering::Relaxed);
+    }
 }

@@ -4,7 +4,10 @@
 //! enters at `driver`, a module's PTX goes through `ptx` and `module`, and a launch through `grid`, `block`
 //! and `warp`, down to `memory`.
 
+mod block;
 mod driver;
+mod printf;
+mod warp;
 pub mod counters;
 pub mod fault;
 pub mod grid;

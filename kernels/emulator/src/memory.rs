@@ -376,7 +376,8 @@ impl Memory {
                 if next >= address + need {
                     break;
                 }
-                address = address.max((allocation.end().next_multiple_of(PAGE) + PAGE).next_multiple_of(align));
+                address =
+                    address.max((allocation.end().next_multiple_of(PAGE) + PAGE).next_multiple_of(align));
             }
             if address.checked_add(need)? <= end {
                 state.cursor = address + need - self.base;
@@ -565,7 +566,10 @@ mod tests {
         memory.free(a).unwrap();
         let range = table.find(a + 63).unwrap();
         // SAFETY: the table is held, so the bytes are still mapped.
-        assert_eq!(unsafe { *std::ptr::with_exposed_provenance::<u8>((a + range.distance) as usize) }, PATTERN);
+        assert_eq!(
+            unsafe { *std::ptr::with_exposed_provenance::<u8>((a + range.distance) as usize) },
+            PATTERN
+        );
         assert!(memory.table().find(a).is_none());
     }
 }

@@ -1,11 +1,27 @@
 //! A loaded module: kernels decoded once for execution, variables in memory.
 
+mod decode;
+mod flow;
+pub(crate) mod program;
+mod symbols;
+mod variables;
+
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::{memory::Memory, model::Model};
+pub(crate) use decode::{Base, Class, Decoded, Decoder, Register, invalid, type_bytes};
+pub(crate) use symbols::{Symbol, builtin, undefined};
+
+use crate::{
+    memory::Memory,
+    model::{Limits, Model},
+    ptx::{self, ast},
+    warp::Level,
+};
+use decode::{align_up, size};
+use program::Program;
+use symbols::Symbols;
 
 /// A loaded module. Its variables stay allocated until [`Module::unload`].
-#[derive(Debug)]
 pub struct Module {
     /// Kernels by name.
     pub kernels: HashMap<String, Arc<Kernel>>,
@@ -34,7 +50,6 @@ pub struct Param {
 }
 
 /// A kernel.
-#[derive(Debug)]
 pub struct Kernel {
     /// Its name.
     pub name: String,
@@ -52,6 +67,8 @@ pub struct Kernel {
     pub required_block: Option<[u32; 3]>,
     /// An estimate of the 32-bit registers that ptxas would use.
     pub registers: u32,
+    /// What executes.
+    pub(crate) program: Program,
 }
 
 /// Why a module was not loaded.
@@ -79,13 +96,103 @@ impl std::error::Error for LoadError {}
 ///
 /// [`LoadError::Invalid`] for malformed PTX, [`LoadError::Unsupported`] for PTX that the emulated GPU cannot execute.
 pub fn load(ptx: &str, memory: &Memory, model: &Model) -> Result<Module, LoadError> {
-    let _ = (ptx, memory, model);
-    Err(LoadError::Unsupported("not yet".into()))
+    load_at(ptx, memory, model, Level::host())
+}
+
+/// Loads a module for a certain vector unit.
+pub(crate) fn load_at(ptx: &str, memory: &Memory, model: &Model, level: Level) -> Result<Module, LoadError> {
+    let parsed = ptx::parse(ptx).map_err(|error| {
+        LoadError::Invalid(format!("PTX line {}, column {}: {}", error.line, error.column, error.message))
+    })?;
+    check_target(&parsed, model)?;
+    let mut symbols = Symbols::new(&parsed)?;
+    let mut module = Module { kernels: HashMap::new(), globals: HashMap::new() };
+    let filled = variables::place(&mut symbols, memory, &mut module.globals)
+        .and_then(|()| kernels(&parsed, &symbols, level, &mut module.kernels));
+    if let Err(error) = filled {
+        module.unload(memory);
+        return Err(error);
+    }
+    Ok(module)
 }
 
 impl Module {
     /// Frees its variables.
     pub fn unload(self, memory: &Memory) {
-        let _ = memory;
+        for global in self.globals.values() {
+            // They were allocated by `load`, and nobody else knows them.
+            let _ = memory.free(global.address);
+        }
     }
+}
+
+/// A module for a newer card than this one does not load, as on a real GPU.
+fn check_target(module: &ast::Module, model: &Model) -> Result<(), LoadError> {
+    let Some(target) = module.target.iter().find_map(|target| target.strip_prefix("sm_")) else {
+        return Ok(());
+    };
+    let digits = target.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let (major, minor) = model.compute_capability;
+    match digits.parse::<u32>() {
+        Ok(number) if number > major * 10 + minor => Err(LoadError::Invalid(format!(
+            "the PTX is for sm_{target}, and {} has compute capability {major}.{minor}; compile for compute_{major}{minor} or \
+             lower, or set EMULATED_GPU_MODEL",
+            model.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn kernels(
+    parsed: &ast::Module,
+    symbols: &Symbols<'_>,
+    level: Level,
+    kernels: &mut HashMap<String, Arc<Kernel>>,
+) -> Result<(), LoadError> {
+    for function in symbols.functions.iter().filter(|function| function.entry) {
+        let (reached, mut kernelwide) = symbols.reach(function)?;
+        let mut program = Program::default();
+        for reached in reached {
+            program.functions.push(decode::decode(reached, &parsed.files, &mut kernelwide, level)?);
+        }
+        program.caches = kernelwide.caches;
+        program.addresses = std::mem::take(&mut kernelwide.by_address);
+        let mut params = Vec::new();
+        let mut offset = 0;
+        for param in &function.params {
+            let (bytes, align) = size(param)?;
+            offset = align_up(offset, align);
+            params.push(Param { offset: offset as u32, bytes: bytes as u32, align: align as u32 });
+            offset += bytes;
+        }
+        let shape = |name: &str| {
+            let (_, values) = function.directives.iter().find(|(directive, _)| directive == name)?;
+            let axis = |index: usize| values.get(index).map_or(1, |&value| value.clamp(1, 1024) as u32);
+            Some([axis(0), axis(1), axis(2)])
+        };
+        let required_block = shape("reqntid");
+        let max_threads = required_block
+            .or(shape("maxntid"))
+            .map_or(Limits::THREADS_PER_BLOCK, |shape| shape.iter().product());
+        let main = &program.functions[0];
+        kernels.insert(
+            function.name.clone(),
+            Arc::new(Kernel {
+                name: function.name.clone(),
+                params,
+                param_bytes: offset as u32,
+                static_shared_bytes: kernelwide.shared_bytes as u32,
+                local_bytes_per_thread: main.local_bytes,
+                max_threads_per_block: max_threads.min(Limits::THREADS_PER_BLOCK),
+                required_block,
+                registers: (main.row_bytes / 128)
+                    .clamp(16, 255)
+                    .min(65_536 / max_threads.max(1))
+                    .next_multiple_of(8)
+                    .min(255),
+                program,
+            }),
+        );
+    }
+    Ok(())
 }

@@ -1,0 +1,957 @@
+//! A function's body, decoded once: names become rows, predicates, addresses and blocks.
+
+use std::collections::HashMap;
+
+use super::{
+    LoadError,
+    program::{Block, End, Fill, Flow, Function, Ins, NONE, Special},
+    symbols::{Kernelwide, Symbol},
+};
+use crate::{
+    fault::Place,
+    ptx::ast::{self, AddressBase, Float, Instruction, Operand, Space, Statement, Variable},
+    warp::{
+        self, Binary, Body, Carrying, Compare, CompareSet, Constant, Context, Lane, Level, Predicates,
+        Quaternary, Select, Ternary, Unary, Word, step,
+    },
+};
+
+/// An instruction, or why there is none.
+pub(crate) type Decoded<T = Ins> = Result<T, LoadError>;
+
+/// What a register holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// One bit.
+    Predicate,
+    /// Up to 32 bits; the number says how many were declared.
+    Word(u8),
+    /// 64 bits.
+    Long,
+}
+
+/// A register's place: its row, or its number among the predicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Register {
+    pub(crate) class: Class,
+    pub(crate) slot: u32,
+}
+
+/// What a memory operand starts from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Base {
+    /// A register.
+    Register(Register),
+    /// A variable at a fixed address of its space.
+    Fixed(Space, u64),
+    /// A variable of the running function's own local memory.
+    Frame(u32),
+    /// A parameter of the kernel.
+    Param(u32),
+}
+
+enum Name {
+    Register(Register),
+    /// `%r<10>`: places are given out on first use.
+    Family {
+        class: Class,
+        slots: Vec<Option<u32>>,
+    },
+    Symbol(Symbol),
+    Label(u32),
+    Targets(Vec<String>),
+    Prototype,
+}
+
+/// What decodes one function.
+pub(crate) struct Decoder<'a> {
+    pub(crate) level: Level,
+    /// The kernel's symbols and the count of its caches.
+    pub(crate) kernelwide: &'a mut Kernelwide,
+    /// The instruction's words, for messages.
+    word: String,
+    function: Function,
+    files: &'a [ast::File],
+    entry: bool,
+    scopes: Vec<HashMap<String, Name>>,
+    constants: HashMap<Fill, u32>,
+    /// Block of each label; [`NONE`] until it is met.
+    labels: Vec<u32>,
+    location: Option<ast::Loc>,
+    /// Instructions of the block being built, and where it starts.
+    block_start: usize,
+    block_count: u32,
+    /// The block being built has ended.
+    ended: bool,
+    /// Places of the blocks' ends.
+    ends: Vec<Place>,
+}
+
+/// Decodes a function of `kernelwide`'s kernel.
+pub(crate) fn decode(
+    function: &ast::Function,
+    files: &[ast::File],
+    kernelwide: &mut Kernelwide,
+    level: Level,
+) -> Decoded<Function> {
+    let mut decoder = Decoder {
+        level,
+        kernelwide,
+        word: String::new(),
+        function: Function { name: function.name.clone(), ..Function::default() },
+        files,
+        entry: function.entry,
+        scopes: vec![HashMap::new()],
+        constants: HashMap::new(),
+        labels: Vec::new(),
+        location: None,
+        block_start: 0,
+        block_count: 0,
+        ended: false,
+        ends: Vec::new(),
+    };
+    decoder.parameters(function)?;
+    let body = function.body.as_deref().unwrap_or_default();
+    decoder.statements(body)?;
+    decoder.finish(function.line)
+}
+
+impl Decoder<'_> {
+    fn parameters(&mut self, function: &ast::Function) -> Decoded<()> {
+        if self.entry {
+            let mut offset = 0;
+            for param in &function.params {
+                let (bytes, align) = size(param)?;
+                offset = align_up(offset, align);
+                self.declare(&param.name, Name::Symbol(Symbol::Param(offset as u32)));
+                offset += bytes;
+            }
+            return Ok(());
+        }
+        for (variables, results) in [(&function.returns, true), (&function.params, false)] {
+            for variable in variables {
+                if variable.space == Space::Reg {
+                    return Err(unsupported("a function with parameters in registers"));
+                }
+                let offset = self.frame_variable(variable)?;
+                let bytes = size(variable)?.0 as u32;
+                if results {
+                    self.function.returns.push((offset, bytes));
+                } else {
+                    self.function.params.push((offset, bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn statements(&mut self, statements: &[Statement]) -> Decoded<()> {
+        // Labels may be used before they are met.
+        for statement in statements {
+            match statement {
+                Statement::Label(name) => {
+                    let label = self.new_label();
+                    self.declare(name, Name::Label(label));
+                }
+                Statement::BranchTargets { name, targets } => {
+                    self.declare(name, Name::Targets(targets.clone()));
+                }
+                Statement::CallTargets { name, .. } | Statement::CallPrototype { name, .. } => {
+                    self.declare(name, Name::Prototype);
+                }
+                _ => {}
+            }
+        }
+        for statement in statements {
+            match statement {
+                Statement::Label(name) => {
+                    if let Some(&Name::Label(label)) = self.look_up(name) {
+                        self.bind(label);
+                    }
+                }
+                Statement::Variable(variable) => {
+                    self.variable(variable).map_err(|error| at(error, variable.line, &self.function.name))?;
+                }
+                Statement::Instruction(instruction) => {
+                    self.instruction(instruction)
+                        .map_err(|error| at(error, instruction.line, &self.function.name))?;
+                }
+                Statement::Block(inner) => {
+                    self.scopes.push(HashMap::new());
+                    self.statements(inner)?;
+                    self.scopes.pop();
+                }
+                Statement::Loc(loc) => self.location = Some(*loc),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn variable(&mut self, variable: &Variable) -> Decoded<()> {
+        match variable.space {
+            Space::Reg => {
+                let class = class_of(&variable.ty)?;
+                if let Some(lanes) = variable.vector {
+                    for letter in ["x", "y", "z", "w"].iter().take(lanes as usize) {
+                        let slot = self.new_slot(class);
+                        self.declare(
+                            &format!("{}.{letter}", variable.name),
+                            Name::Register(Register { class, slot }),
+                        );
+                    }
+                } else if let Some(count) = variable.range {
+                    let slots = vec![None; count as usize];
+                    self.declare(&variable.name, Name::Family { class, slots });
+                } else {
+                    let slot = self.new_slot(class);
+                    self.declare(&variable.name, Name::Register(Register { class, slot }));
+                }
+            }
+            Space::Local | Space::Param => {
+                self.frame_variable(variable)?;
+            }
+            // They were laid out with the module's.
+            Space::Shared | Space::Global | Space::Const => {
+                let symbol = self
+                    .kernelwide
+                    .local_symbol(&self.function.name, &variable.name)
+                    .ok_or_else(|| unsupported(&format!("`{}` declared inside a function", variable.name)))?;
+                self.declare(&variable.name, Name::Symbol(symbol));
+            }
+            Space::Sreg | Space::Tex => {
+                return Err(unsupported(&format!("variables in .{:?} space", variable.space).to_lowercase()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a variable room in the function's part of local memory.
+    fn frame_variable(&mut self, variable: &Variable) -> Decoded<u32> {
+        let (bytes, align) = size(variable)?;
+        let offset = align_up(u64::from(self.function.local_bytes), align.max(4)) as u32;
+        self.function.local_bytes = offset + align_up(bytes, 4) as u32;
+        self.declare(&variable.name, Name::Symbol(Symbol::Frame(offset)));
+        Ok(offset)
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) -> Decoded<()> {
+        self.word.clear();
+        self.word.push_str(&instruction.opcode);
+        for modifier in &instruction.modifiers {
+            self.word.push('.');
+            self.word.push_str(modifier);
+        }
+        if self.ended {
+            // Nothing jumps here unless a label comes first.
+            self.start_block();
+        }
+        let guard = match &instruction.predicate {
+            None => None,
+            Some(guard) => Some((self.predicate_named(&guard.register)?, guard.negated)),
+        };
+        if warp::control::is_control(&instruction.opcode) {
+            return warp::control::decode(self, instruction, guard);
+        }
+        self.in_place(instruction, guard)
+    }
+
+    /// Adds an instruction that does not end the block.
+    pub(crate) fn in_place(&mut self, instruction: &Instruction, guard: Option<(u32, bool)>) -> Decoded<()> {
+        let line = instruction.line;
+        // An operation that waits for other lanes starts a block, to be executed again when they are there.
+        if warp::exchange::waits(instruction) {
+            let after = guard.map(|guard| self.skip(guard));
+            self.split();
+            let ins = warp::decode(self, instruction)?;
+            self.push(ins, line);
+            self.block_count += 1;
+            if let Some(after) = after {
+                self.bind(after);
+            }
+            return Ok(());
+        }
+        let guard = guard.map(|(predicate, negated)| warp::Guard { predicate, negated });
+        if let Some(guard) = &guard {
+            self.push(guard.begin(), line);
+        }
+        let ins = warp::decode(self, instruction)?;
+        self.push(ins, line);
+        if let Some(guard) = &guard {
+            self.push(guard.end(), line);
+        }
+        self.block_count += 1;
+        Ok(())
+    }
+
+    fn push(&mut self, ins: Ins, line: u32) {
+        let place = self.place(line);
+        self.function.code.push(ins);
+        self.function.places.push(place);
+    }
+
+    fn place(&self, line: u32) -> Place {
+        let source = self.location.as_ref().and_then(|location| {
+            let (file, line, column) =
+                location.inlined_at.map_or((location.file, location.line, location.column), |_| {
+                    (location.file, location.line, location.column)
+                });
+            let file = self.files.iter().find(|known| known.index == file)?;
+            Some((file.name.clone(), line, column))
+        });
+        Place { function: self.function.name.clone(), ptx_line: line, instruction: self.word.clone(), source }
+    }
+
+    // Blocks.
+
+    /// A label that nothing in the source can name.
+    pub(crate) fn new_label(&mut self) -> u32 {
+        self.labels.push(NONE);
+        self.labels.len() as u32 - 1
+    }
+
+    /// The next instruction is what jumps to `label` reach.
+    pub(crate) fn bind(&mut self, label: u32) {
+        if self.ended {
+            self.start_block();
+        } else {
+            self.split();
+        }
+        self.labels[label as usize] = self.function.blocks.len() as u32;
+    }
+
+    /// Starts a new block, unless the current one is still empty.
+    fn split(&mut self) {
+        if self.function.code.len() > self.block_start {
+            let next = self.function.blocks.len() as u32 + 1;
+            let next = self.fixed_label(next);
+            self.end_block(End::Jump(next), 0);
+            self.start_block();
+        }
+    }
+
+    /// Jumps over what follows, up to the returned label, in lanes where the guard does not hold.
+    pub(crate) fn skip(&mut self, (predicate, negated): (u32, bool)) -> u32 {
+        let after = self.new_label();
+        let next = self.fixed_label(self.function.blocks.len() as u32 + 1);
+        self.end_block(
+            End::Branch { predicate, negated: !negated, target: after, next, join: NONE, counted: false },
+            0,
+        );
+        self.start_block();
+        after
+    }
+
+    /// The label of the block behind the current one.
+    pub(crate) fn next_label(&mut self) -> u32 {
+        self.fixed_label(self.function.blocks.len() as u32 + 1)
+    }
+
+    fn fixed_label(&mut self, block: u32) -> u32 {
+        self.labels.push(block);
+        self.labels.len() as u32 - 1
+    }
+
+    /// Ends the current block. The targets in `end` are labels until the function is finished.
+    pub(crate) fn end_block(&mut self, end: End, line: u32) {
+        let place = self.place(line);
+        let counted = u32::from(line != 0);
+        self.function.blocks.push(Block {
+            start: self.block_start as u32,
+            stop: self.function.code.len() as u32,
+            count: self.block_count + counted,
+            place: self.ends.len() as u32,
+            end,
+        });
+        self.ends.push(place);
+        self.ended = true;
+    }
+
+    fn start_block(&mut self) {
+        self.block_start = self.function.code.len();
+        self.block_count = 0;
+        self.ended = false;
+    }
+
+    fn finish(mut self, line: u32) -> Decoded<Function> {
+        if !self.ended {
+            self.word = "ret".into();
+            self.end_block(if self.entry { End::Exit } else { End::Return }, 0);
+        }
+        let blocks = self.function.blocks.len() as u32;
+        let labels = std::mem::take(&mut self.labels);
+        let mut missing = false;
+        let mut target = |label: &mut u32| {
+            *label = labels[*label as usize];
+            missing |= *label >= blocks;
+        };
+        for block in &mut self.function.blocks {
+            match &mut block.end {
+                End::Jump(label) => target(label),
+                End::Branch { target: label, next, .. } => {
+                    target(label);
+                    target(next);
+                }
+                End::Switch { targets, .. } => targets.iter_mut().for_each(&mut target),
+                End::Call(call) => target(&mut call.next),
+                End::Barrier(barrier) => target(&mut barrier.next),
+                End::Exit | End::Return | End::Trap => {}
+            }
+            block.place += self.function.code.len() as u32;
+        }
+        if missing {
+            // The last instruction falls through, or a label ends the function: what follows is an implicit return.
+            let end = if self.entry { End::Exit } else { End::Return };
+            let stop = self.function.code.len() as u32;
+            let place = stop + self.ends.len() as u32;
+            self.function.blocks.push(Block { start: stop, stop, count: 0, place, end });
+            self.ends.push(Place { ptx_line: line, ..Place::default() });
+        }
+        self.function.places.append(&mut self.ends);
+        super::flow::find_joins(&mut self.function.blocks);
+        self.function.fills = self.constants.into_iter().map(|(fill, slot)| (slot, fill)).collect();
+        self.function.fills.sort_by_key(|(slot, _)| *slot);
+        Ok(self.function)
+    }
+
+    // Names.
+
+    fn declare(&mut self, name: &str, what: Name) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_owned(), what);
+        }
+    }
+
+    fn look_up(&self, name: &str) -> Option<&Name> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    fn new_slot(&mut self, class: Class) -> u32 {
+        new_slot(&mut self.function, class)
+    }
+
+    /// A register by name, if the name is one's.
+    pub(crate) fn find_register(&mut self, name: &str) -> Option<Register> {
+        let prefix = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+        for scope in self.scopes.iter_mut().rev() {
+            if let Some(Name::Register(register)) = scope.get(name) {
+                return Some(*register);
+            }
+            if prefix.len() == name.len() {
+                continue;
+            }
+            // A prefix may itself end in digits: `%p1_<4>` is no problem, `%f1<3>` declares `%f10` to `%f12`.
+            for split in prefix.len()..name.len() {
+                if let Some(Name::Family { class, slots }) = scope.get_mut(&name[..split]) {
+                    let class = *class;
+                    let number: usize = name[split..].parse().ok()?;
+                    let slot = slots.get_mut(number)?;
+                    let slot = *slot.get_or_insert_with(|| new_slot(&mut self.function, class));
+                    return Some(Register { class, slot });
+                }
+            }
+        }
+        None
+    }
+
+    /// The register that an operand names.
+    pub(crate) fn register(&mut self, operand: &Operand) -> Decoded<Register> {
+        let name = match operand {
+            Operand::Name(name) => name.clone(),
+            Operand::Element(name, letter) => {
+                let letter = match letter {
+                    'r' => 'x',
+                    'g' => 'y',
+                    'b' => 'z',
+                    'a' => 'w',
+                    other => *other,
+                };
+                format!("{name}.{letter}")
+            }
+            _ => return Err(invalid(&format!("`{}` needs a register", self.word))),
+        };
+        self.find_register(&name).ok_or_else(|| invalid(&format!("`{name}` is not declared as a register")))
+    }
+
+    /// A destination of a type's width.
+    pub(crate) fn dest<D: Lane>(&mut self, operand: &Operand) -> Decoded<u32> {
+        if *operand == Operand::Sink {
+            return Ok(self.new_slot(if D::Word::ROW == 128 { Class::Word(32) } else { Class::Long }));
+        }
+        let register = self.register(operand)?;
+        self.check_width::<D::Word>(register, operand)?;
+        Ok(register.slot)
+    }
+
+    fn check_width<W: Word>(&self, register: Register, operand: &Operand) -> Decoded<()> {
+        match (register.class, W::ROW) {
+            (Class::Word(_), 128) | (Class::Long, 256) => Ok(()),
+            _ => Err(invalid(&format!("`{}` does not fit the width of register {operand:?}", self.word))),
+        }
+    }
+
+    /// A source of a type: a register, a constant, a special register, or an address.
+    pub(crate) fn source<A: Lane>(&mut self, operand: &Operand) -> Decoded<u32> {
+        let long = A::Word::ROW == 256;
+        match operand {
+            Operand::Integer(value) => Ok(self.constant(long, *value as u64)),
+            Operand::Float(value) => {
+                let bits = match (*value, long) {
+                    (Float::F32(bits), false) => u64::from(bits),
+                    (Float::F64(bits), false) => u64::from((f64::from_bits(bits) as f32).to_bits()),
+                    (Float::F32(bits), true) => f64::from(f32::from_bits(bits)).to_bits(),
+                    (Float::F64(bits), true) => bits,
+                };
+                Ok(self.constant(long, bits))
+            }
+            Operand::Name(name) => {
+                if let Some(register) = self.find_register(name) {
+                    self.check_width::<A::Word>(register, operand)?;
+                    return Ok(register.slot);
+                }
+                if name == "WARP_SZ" {
+                    return Ok(self.constant(long, 32));
+                }
+                if let Some(special) = special(name) {
+                    if long {
+                        return Err(unsupported(&format!("`{name}` as 64 bits")));
+                    }
+                    return Ok(self.fill(Fill::Special(special)));
+                }
+                self.address_constant(name, 0, long)
+            }
+            Operand::Element(name, letter) if name.starts_with('%') => {
+                let whole = format!("{name}.{letter}");
+                if let Some(special) = special(&whole) {
+                    return Ok(self.fill(Fill::Special(special)));
+                }
+                let register = self.register(operand)?;
+                self.check_width::<A::Word>(register, operand)?;
+                Ok(register.slot)
+            }
+            Operand::Element(..) => {
+                let register = self.register(operand)?;
+                self.check_width::<A::Word>(register, operand)?;
+                Ok(register.slot)
+            }
+            Operand::Offset(name, offset) => self.address_constant(name, *offset, long),
+            _ => Err(invalid(&format!("`{}` cannot have the operand {operand:?}", self.word))),
+        }
+    }
+
+    fn address_constant(&mut self, name: &str, offset: i64, long: bool) -> Decoded<u32> {
+        match self.symbol(name)? {
+            Symbol::At(_, address) => Ok(self.constant(long, address.wrapping_add_signed(offset))),
+            Symbol::Function(address) => Ok(self.constant(long, address)),
+            Symbol::Param(_) | Symbol::Frame(_) => {
+                Err(unsupported(&format!("the address of `{name}` in `{}`", self.word)))
+            }
+        }
+    }
+
+    /// What a variable or function's name stands for.
+    pub(crate) fn symbol(&self, name: &str) -> Decoded<Symbol> {
+        match self.look_up(name) {
+            Some(Name::Symbol(symbol)) => Ok(*symbol),
+            Some(_) => Err(invalid(&format!("`{name}` is no variable"))),
+            None => self.kernelwide.symbol(name),
+        }
+    }
+
+    /// The label that an operand names.
+    pub(crate) fn label(&self, name: &str) -> Decoded<u32> {
+        match self.look_up(name) {
+            Some(Name::Label(label)) => Ok(*label),
+            _ => Err(invalid(&format!("there is no label `{name}`"))),
+        }
+    }
+
+    /// The labels of a table of branch targets.
+    pub(crate) fn targets(&self, name: &str) -> Decoded<Vec<u32>> {
+        match self.look_up(name) {
+            Some(Name::Targets(names)) => names.iter().map(|name| self.label(name)).collect(),
+            _ => Err(invalid(&format!("there is no table of targets `{name}`"))),
+        }
+    }
+
+    /// A predicate register by name.
+    pub(crate) fn predicate_named(&mut self, name: &str) -> Decoded<u32> {
+        match self.find_register(name) {
+            Some(Register { class: Class::Predicate, slot }) => Ok(slot),
+            _ => Err(invalid(&format!("`{name}` is not declared as a predicate"))),
+        }
+    }
+
+    /// A predicate operand and whether it is negated.
+    pub(crate) fn predicate(&mut self, operand: &Operand) -> Decoded<(u32, bool)> {
+        match operand {
+            Operand::Name(name) => Ok((self.predicate_named(name)?, false)),
+            Operand::Not(name) => Ok((self.predicate_named(name)?, true)),
+            // A constant: a predicate that is never written, so all zero.
+            Operand::Integer(value) => Ok((self.new_slot(Class::Predicate), *value != 0)),
+            Operand::Sink => Ok((self.new_slot(Class::Predicate), false)),
+            _ => Err(invalid(&format!("`{}` needs a predicate", self.word))),
+        }
+    }
+
+    /// A row that holds a constant.
+    pub(crate) fn constant(&mut self, long: bool, bits: u64) -> u32 {
+        self.fill(if long { Fill::Long(bits) } else { Fill::Word(bits as u32) })
+    }
+
+    fn fill(&mut self, fill: Fill) -> u32 {
+        if let Some(&slot) = self.constants.get(&fill) {
+            return slot;
+        }
+        let slot = self.new_slot(if matches!(fill, Fill::Long(_)) { Class::Long } else { Class::Word(32) });
+        self.constants.insert(fill, slot);
+        slot
+    }
+
+    /// A row or predicate for the decoder's own use.
+    pub(crate) fn scratch(&mut self, class: Class) -> u32 {
+        self.new_slot(class)
+    }
+
+    /// The base and offset of a memory operand.
+    pub(crate) fn address(&mut self, operand: &Operand) -> Decoded<(Base, i64)> {
+        let (name, offset) = match operand {
+            Operand::Address { base: AddressBase::Name(name), offset } => (name.clone(), *offset),
+            Operand::Address { base: AddressBase::Absolute(address), offset } => {
+                return Ok((Base::Fixed(Space::Global, *address), *offset));
+            }
+            Operand::Name(name) => (name.clone(), 0),
+            Operand::Index(name, index) => (name.clone(), *index),
+            _ => return Err(invalid(&format!("`{}` needs an address", self.word))),
+        };
+        if let Some(register) = self.find_register(&name) {
+            return Ok((Base::Register(register), offset));
+        }
+        let base = match self.symbol(&name)? {
+            Symbol::At(space, address) => Base::Fixed(space, address),
+            Symbol::Function(address) => Base::Fixed(Space::Global, address),
+            Symbol::Param(at) => Base::Param(at),
+            Symbol::Frame(at) => Base::Frame(at),
+        };
+        Ok((base, offset))
+    }
+
+    /// A fresh cache of the allocation that an instruction finds.
+    pub(crate) fn cache(&mut self) -> u32 {
+        self.kernelwide.caches += 1;
+        self.kernelwide.caches - 1
+    }
+
+    // Instructions of one lane. Operands are the instruction's, destination first.
+
+    /// `d = f(a)`
+    pub(crate) fn unary<A: Lane, D: Lane, F: Fn(A) -> D + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let [d, a] = self.operands(instruction)?;
+        let (d, a) = (self.dest::<D>(d)?, self.source::<A>(a)?);
+        Ok(Ins { d, a, ..self.ins::<Unary<A, D, F>>() })
+    }
+
+    /// `d = f(a, b)`
+    pub(crate) fn binary<A: Lane, B: Lane, D: Lane, F: Fn(A, B) -> D + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let [d, a, b] = self.operands(instruction)?;
+        let (d, a, b) = (self.dest::<D>(d)?, self.source::<A>(a)?, self.source::<B>(b)?);
+        Ok(Ins { d, a, b, ..self.ins::<Binary<A, B, D, F>>() })
+    }
+
+    /// `d = f(a, b, c)`
+    pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, D: Lane, F: Fn(A, B, C) -> D + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let [d, a, b, c] = self.operands(instruction)?;
+        let (d, a) = (self.dest::<D>(d)?, self.source::<A>(a)?);
+        let (b, c) = (self.source::<B>(b)?, self.source::<C>(c)?);
+        Ok(Ins { d, a, b, c, ..self.ins::<Ternary<A, B, C, D, F>>() })
+    }
+
+    /// `d = f(a, b, c, x)`; operands that the instruction does not have are zero.
+    pub(crate) fn with_constant<
+        A: Lane,
+        B: Lane,
+        C: Lane,
+        D: Lane,
+        F: Fn(A, B, C, u64) -> D + Copy + 'static,
+    >(
+        &mut self,
+        instruction: &Instruction,
+        x: u64,
+        _: F,
+    ) -> Decoded {
+        let zero = Operand::Integer(0);
+        let operand = |index: usize| instruction.operands.get(index).unwrap_or(&zero);
+        let (d, a) = (self.dest::<D>(operand(0))?, self.source::<A>(operand(1))?);
+        let (b, c) = (self.source::<B>(operand(2))?, self.source::<C>(operand(3))?);
+        Ok(Ins { d, a, b, c, x, ..self.ins::<Constant<A, B, C, D, F>>() })
+    }
+
+    /// `(d, carry) = f(a, b, c, carry)`
+    pub(crate) fn carrying<A: Lane, D: Lane, F: Fn(A, A, A, bool) -> (D, bool) + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        reads: bool,
+        writes: bool,
+        _: F,
+    ) -> Decoded {
+        let zero = Operand::Integer(0);
+        let operand = |index: usize| instruction.operands.get(index).unwrap_or(&zero);
+        let (d, a) = (self.dest::<D>(operand(0))?, self.source::<A>(operand(1))?);
+        let (b, c) = (self.source::<A>(operand(2))?, self.source::<A>(operand(3))?);
+        let x = u64::from(reads) | u64::from(writes) << 1;
+        Ok(Ins { d, a, b, c, x, ..self.ins::<Carrying<A, D, F>>() })
+    }
+
+    /// `d = f(a, b, c, e)`, for whoever fills in the operands.
+    pub(crate) fn four<A: Lane, C: Lane, D: Lane, F: Fn(A, A, C, C) -> D + Copy + 'static>(
+        &self,
+        _: F,
+    ) -> Ins {
+        self.ins::<Quaternary<A, C, D, F>>()
+    }
+
+    /// `d = f(a, b)` of predicates; `b` may be absent.
+    pub(crate) fn predicates<F: Fn(u32, u32) -> u32 + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let (d, a, b) = match &instruction.operands[..] {
+            [d, a] => (d, a, a),
+            [d, a, b] => (d, a, b),
+            _ => return Err(self.wrong_count()),
+        };
+        let (d, (a, not_a), (b, not_b)) = (self.predicate(d)?.0, self.predicate(a)?, self.predicate(b)?);
+        let x = u64::from(not_a) | u64::from(not_b) << 1;
+        Ok(Ins { d, a, b, x, ..self.ins::<Predicates<F>>() })
+    }
+
+    /// A comparison of two sources into predicates.
+    pub(crate) fn compare<A: Lane, F: Fn(A, A) -> bool + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        combine: Option<u64>,
+        _: F,
+    ) -> Decoded {
+        let ins = self.ins::<Compare<A, F>>();
+        self.compare_operands::<A>(instruction, combine, ins)
+    }
+
+    /// A comparison of two sources into a row of `truth` and zero.
+    pub(crate) fn compare_set<A: Lane, D: Lane<Word = u32>, F: Fn(A, A) -> bool + Copy + 'static>(
+        &mut self,
+        instruction: &Instruction,
+        combine: Option<u64>,
+        truth: u32,
+        _: F,
+    ) -> Decoded {
+        let [d, rest @ ..] = &instruction.operands[..] else { return Err(self.wrong_count()) };
+        let d = self.dest::<D>(d)?;
+        let ins = Ins { d, f: truth, ..self.ins::<CompareSet<A, D, F>>() };
+        self.compare_sources::<A>(rest, combine, ins)
+    }
+
+    fn compare_operands<A: Lane>(
+        &mut self,
+        instruction: &Instruction,
+        combine: Option<u64>,
+        ins: Ins,
+    ) -> Decoded {
+        let [d, rest @ ..] = &instruction.operands[..] else { return Err(self.wrong_count()) };
+        let (d, e) = match d {
+            Operand::Pair(p, q) => {
+                let e = if **q == Operand::Sink { NONE } else { self.predicate(q)?.0 };
+                (self.predicate(p)?.0, e)
+            }
+            d => (self.predicate(d)?.0, NONE),
+        };
+        self.compare_sources::<A>(rest, combine, Ins { d, e, ..ins })
+    }
+
+    fn compare_sources<A: Lane>(&mut self, sources: &[Operand], combine: Option<u64>, ins: Ins) -> Decoded {
+        let (a, b, third) = match sources {
+            [a, b] if combine.is_none() => (a, b, None),
+            [a, b, c] if combine.is_some() => (a, b, Some(c)),
+            _ => return Err(self.wrong_count()),
+        };
+        let (a, b) = (self.source::<A>(a)?, self.source::<A>(b)?);
+        let (c, negated) = third.map_or(Ok((0, false)), |c| self.predicate(c))?;
+        let x = combine.map_or(0, |combine| combine | u64::from(negated) << 8);
+        Ok(Ins { a, b, c, x, ..ins })
+    }
+
+    /// `d = c ? a : b`
+    pub(crate) fn select<W: Word + Lane<Word = W>>(&mut self, instruction: &Instruction) -> Decoded {
+        let [d, a, b, c] = self.operands(instruction)?;
+        let (d, mut a, mut b) = (self.dest::<W>(d)?, self.source::<W>(a)?, self.source::<W>(b)?);
+        let (c, negated) = self.predicate(c)?;
+        if negated {
+            std::mem::swap(&mut a, &mut b);
+        }
+        Ok(Ins { d, a, b, c, ..self.ins::<Select<W>>() })
+    }
+
+    /// An instruction of a body, without operands yet.
+    pub(crate) fn ins<B: Body>(&self) -> Ins {
+        Ins { step: step::<B>(self.level), d: 0, a: 0, b: 0, c: 0, e: 0, f: 0, x: 0 }
+    }
+
+    /// An instruction of a step that needs no vector unit.
+    pub(crate) fn plain(&self, step: unsafe fn(&mut Context, &Ins) -> Flow) -> Ins {
+        Ins { step, d: 0, a: 0, b: 0, c: 0, e: 0, f: 0, x: 0 }
+    }
+
+    /// Exactly `N` operands.
+    pub(crate) fn operands<'i, const N: usize>(
+        &self,
+        instruction: &'i Instruction,
+    ) -> Decoded<&'i [Operand; N]> {
+        instruction.operands[..].try_into().map_err(|_| self.wrong_count())
+    }
+
+    pub(crate) fn wrong_count(&self) -> LoadError {
+        invalid(&format!("`{}` has a wrong number of operands", self.word))
+    }
+
+    /// The instruction is valid PTX, and this word of it is not implemented.
+    pub(crate) fn not_implemented(&self) -> LoadError {
+        unsupported(&format!("`{}`", self.word))
+    }
+
+    /// The function is a kernel.
+    pub(crate) fn is_entry(&self) -> bool {
+        self.entry
+    }
+}
+
+fn new_slot(function: &mut Function, class: Class) -> u32 {
+    match class {
+        Class::Predicate => {
+            function.predicates += 1;
+            function.predicates - 1
+        }
+        Class::Word(_) => {
+            function.row_bytes += 128;
+            function.row_bytes - 128
+        }
+        Class::Long => {
+            function.row_bytes += 256;
+            function.row_bytes - 256
+        }
+    }
+}
+
+/// The class of a register type.
+fn class_of(ty: &str) -> Decoded<Class> {
+    Ok(match ty {
+        "pred" => Class::Predicate,
+        "b128" => return Err(unsupported("registers of 128 bits")),
+        _ => match type_bytes(ty)? {
+            bytes @ ..=4 => Class::Word(bytes as u8 * 8),
+            _ => Class::Long,
+        },
+    })
+}
+
+/// Bytes of a PTX type.
+pub(crate) fn type_bytes(ty: &str) -> Decoded<u64> {
+    Ok(match ty {
+        "b8" | "u8" | "s8" | "e4m3" | "e5m2" => 1,
+        "b16" | "u16" | "s16" | "f16" | "bf16" | "e4m3x2" | "e5m2x2" => 2,
+        "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16x2" | "tf32" | "u16x2" | "s16x2" => 4,
+        "b64" | "u64" | "s64" | "f64" => 8,
+        "b128" => 16,
+        _ => return Err(unsupported(&format!("type .{ty}"))),
+    })
+}
+
+/// Bytes and alignment of a variable. An array without a size has none.
+pub(crate) fn size(variable: &Variable) -> Decoded<(u64, u64)> {
+    let element = type_bytes(&variable.ty)? * u64::from(variable.vector.unwrap_or(1));
+    let mut bytes = element;
+    for dimension in &variable.dimensions {
+        bytes = bytes
+            .checked_mul(dimension.unwrap_or(0))
+            .ok_or_else(|| invalid(&format!("`{}` is too large", variable.name)))?;
+    }
+    let align = variable.align.map_or(element, u64::from);
+    if !align.is_power_of_two() {
+        return Err(invalid(&format!("`{}` has an alignment that is no power of two", variable.name)));
+    }
+    Ok((bytes, align))
+}
+
+pub(crate) fn align_up(offset: u64, align: u64) -> u64 {
+    (offset + align - 1) & !(align - 1)
+}
+
+/// A special register that stays as it is while a block runs.
+fn special(name: &str) -> Option<Special> {
+    let name = name.strip_prefix('%')?;
+    let axis = |name: &str| match name {
+        "x" => Some(0),
+        "y" => Some(1),
+        "z" => Some(2),
+        _ => None,
+    };
+    if let Some((name, rest)) = name.split_once('.') {
+        let axis = axis(rest)?;
+        return Some(match name {
+            "tid" => Special::Tid(axis),
+            "ntid" => Special::Ntid(axis),
+            // Without clusters each block is a cluster of its own.
+            "ctaid" | "clusterid" => Special::Ctaid(axis),
+            "nctaid" | "nclusterid" => Special::Nctaid(axis),
+            "cluster_ctaid" => Special::Zero,
+            "cluster_nctaid" => Special::One,
+            _ => return None,
+        });
+    }
+    Some(match name {
+        "laneid" => Special::Lane,
+        "warpid" => Special::Warp,
+        "nwarpid" => Special::Warps,
+        "smid" => Special::Multiprocessor,
+        "nsmid" => Special::Multiprocessors,
+        "gridid" => Special::Grid,
+        "lanemask_eq" => Special::LaneMaskEq,
+        "lanemask_le" => Special::LaneMaskLe,
+        "lanemask_lt" => Special::LaneMaskLt,
+        "lanemask_ge" => Special::LaneMaskGe,
+        "lanemask_gt" => Special::LaneMaskGt,
+        "dynamic_smem_size" => Special::DynamicShared,
+        "total_smem_size" | "aggr_smem_size" => Special::TotalShared,
+        "cluster_ctarank" => Special::Zero,
+        "cluster_nctarank" => Special::One,
+        _ => return None,
+    })
+}
+
+pub(crate) fn invalid(message: &str) -> LoadError {
+    LoadError::Invalid(message.to_owned())
+}
+
+pub(crate) fn unsupported(message: &str) -> LoadError {
+    LoadError::Unsupported(format!("{message} is not implemented"))
+}
+
+/// Adds the place to a message.
+fn at(error: LoadError, line: u32, function: &str) -> LoadError {
+    let place = |message: String| format!("PTX line {line}, in {function}: {message}");
+    match error {
+        LoadError::Invalid(message) => LoadError::Invalid(place(message)),
+        LoadError::Unsupported(message) => LoadError::Unsupported(place(message)),
+    }
+}

@@ -1,0 +1,160 @@
+//! Comparison and selection: `setp`, `set`, `selp`, `slct`.
+
+use super::{Context, has, is_type};
+use crate::{
+    module::{
+        Decoded, Decoder,
+        program::{Ins, NONE},
+    },
+    ptx::ast::Instruction,
+};
+
+/// How a comparison's result is combined with a predicate, in an instruction's `x`.
+const AND: u64 = 1;
+const OR: u64 = 2;
+const XOR: u64 = 3;
+
+/// Combines the lanes where a comparison holds with predicate `c`.
+///
+/// # Safety
+///
+/// - `ins.c` is a predicate of the running function, if `x` says to combine.
+#[inline(always)]
+pub(super) unsafe fn combine(context: &Context, ins: &Ins, found: u32) -> u32 {
+    if ins.x == 0 {
+        return found;
+    }
+    // SAFETY: the caller's promise.
+    let other = unsafe { context.predicate(ins.c) } ^ 0u32.wrapping_sub((ins.x >> 8) as u32);
+    match ins.x & 255 {
+        AND => found & other,
+        OR => found | other,
+        _ => found ^ other,
+    }
+}
+
+/// Sets predicate `d`, and `e` to the comparison's opposite.
+///
+/// # Safety
+///
+/// - The instruction's predicates are the running function's.
+#[inline(always)]
+pub(super) unsafe fn set_results(context: &mut Context, ins: &Ins, found: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = combine(context, ins, found);
+        if ins.e != NONE {
+            let second = combine(context, ins, !found);
+            context.set_predicate(ins.e, second);
+        }
+        context.set_predicate(ins.d, first);
+    }
+}
+
+/// Decodes an instruction of this chapter.
+pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
+    let (d, i) = (decoder, instruction);
+    match i.opcode.as_str() {
+        "selp" => match i.modifiers.last().map(String::as_str) {
+            Some(
+                "b16" | "u16" | "s16" | "f16" | "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16" | "bf16x2",
+            ) => d.select::<u32>(i),
+            Some("b64" | "u64" | "s64" | "f64") => d.select::<u64>(i),
+            _ => Err(d.not_implemented()),
+        },
+        "slct" => {
+            let types: Vec<&str> =
+                i.modifiers.iter().map(String::as_str).filter(|word| is_type(word)).collect();
+            match types[..] {
+                [ty, "s32"] if !ty.ends_with("64") => {
+                    d.ternary(i, |a: u32, b: u32, c: i32| if c >= 0 { a } else { b })
+                }
+                [_, "s32"] => d.ternary(i, |a: u64, b: u64, c: i32| if c >= 0 { a } else { b }),
+                // Negative zero counts as zero, NaN as negative.
+                [ty, "f32"] if !ty.ends_with("64") => {
+                    d.ternary(i, |a: u32, b: u32, c: f32| if c >= 0.0 { a } else { b })
+                }
+                [_, "f32"] => d.ternary(i, |a: u64, b: u64, c: f32| if c >= 0.0 { a } else { b }),
+                _ => Err(d.not_implemented()),
+            }
+        }
+        "setp" => compare(d, i, None),
+        _ => {
+            let types: Vec<&str> =
+                i.modifiers.iter().map(String::as_str).filter(|word| is_type(word)).collect();
+            match types.first() {
+                Some(&("u32" | "s32" | "b32")) => compare(d, i, Some(!0)),
+                Some(&"f32") => compare(d, i, Some(1f32.to_bits())),
+                _ => Err(d.not_implemented()),
+            }
+        }
+    }
+}
+
+/// `setp` or, with the value of truth, `set`.
+fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded {
+    let combine = i.modifiers.iter().find_map(|word| match word.as_str() {
+        "and" => Some(AND),
+        "or" => Some(OR),
+        "xor" => Some(XOR),
+        _ => None,
+    });
+    let ty = i.modifiers.last().map_or("", String::as_str);
+    let Some(operator) = i.modifiers.first().map(String::as_str) else { return Err(d.not_implemented()) };
+    // `a` and `b` are closures without captures, and each type of them is a step of its own.
+    macro_rules! step {
+        ($lane:ty, $f:expr) => {
+            match truth {
+                None => d.compare::<$lane, _>(i, combine, $f),
+                Some(truth) => d.compare_set::<$lane, u32, _>(i, combine, truth, $f),
+            }
+        };
+    }
+    macro_rules! ordered {
+        ($lane:ty) => {
+            match operator {
+                "eq" => step!($lane, |a, b| a == b),
+                "ne" => step!($lane, |a, b| a != b),
+                "lt" | "lo" => step!($lane, |a, b| a < b),
+                "le" | "ls" => step!($lane, |a, b| a <= b),
+                "gt" | "hi" => step!($lane, |a, b| a > b),
+                "ge" | "hs" => step!($lane, |a, b| a >= b),
+                _ => Err(d.not_implemented()),
+            }
+        };
+    }
+    macro_rules! floats {
+        ($lane:ty, $flush:expr) => {{
+            match operator {
+                // Rust's `!=` holds for NaN; PTX's ordered `ne` does not.
+                "eq" => step!($lane, |a, b| $flush(a) == $flush(b)),
+                "ne" => step!($lane, |a, b| $flush(a) < $flush(b) || $flush(a) > $flush(b)),
+                "lt" => step!($lane, |a, b| $flush(a) < $flush(b)),
+                "le" => step!($lane, |a, b| $flush(a) <= $flush(b)),
+                "gt" => step!($lane, |a, b| $flush(a) > $flush(b)),
+                "ge" => step!($lane, |a, b| $flush(a) >= $flush(b)),
+                "equ" => step!($lane, |a, b| !($flush(a) < $flush(b) || $flush(a) > $flush(b))),
+                "neu" => step!($lane, |a, b| $flush(a) != $flush(b)),
+                "ltu" => step!($lane, |a, b| !($flush(a) >= $flush(b))),
+                "leu" => step!($lane, |a, b| !($flush(a) > $flush(b))),
+                "gtu" => step!($lane, |a, b| !($flush(a) <= $flush(b))),
+                "geu" => step!($lane, |a, b| !($flush(a) < $flush(b))),
+                "num" => step!($lane, |a, b| a == a && b == b),
+                "nan" => step!($lane, |a, b| a != a || b != b),
+                _ => Err(d.not_implemented()),
+            }
+        }};
+    }
+    match ty {
+        "b16" | "u16" => ordered!(u16),
+        "s16" => ordered!(i16),
+        "b32" | "u32" => ordered!(u32),
+        "s32" => ordered!(i32),
+        "b64" | "u64" => ordered!(u64),
+        "s64" => ordered!(i64),
+        "f32" if has(i, "ftz") => floats!(f32, super::float::flush),
+        "f32" => floats!(f32, std::convert::identity),
+        "f64" => floats!(f64, std::convert::identity),
+        _ => Err(d.not_implemented()),
+    }
+}

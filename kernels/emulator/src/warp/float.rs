@@ -1,0 +1,328 @@
+//! Single and double precision.
+//!
+//! Rounded operations are the GPU's bit for bit. Single-precision NaN results are 0x7fffffff, as on a GPU; of double
+//! precision they are the host's. Approximations are computed in double precision and rounded, so each is within one unit
+//! in the last place of the exact value, closer than PTX promises (`ex2` 2 ulp, `rcp` and `rsqrt` 1 ulp and 2^-22.4,
+//! `lg2` 2^-22, `sin` and `cos` 2^-20.5 absolute, `tanh` 2^-11), and their last bits differ from a GPU's.
+
+use super::{
+    has, last_type,
+    soft::{self, F32, F64, Rounding},
+};
+use crate::{
+    module::{Decoded, Decoder},
+    ptx::ast::Instruction,
+};
+
+/// Subnormal numbers become zero.
+#[inline(always)]
+pub(crate) fn flush(a: f32) -> f32 {
+    let bits = a.to_bits();
+    if bits & 0x7F80_0000 == 0 { f32::from_bits(bits & 0x8000_0000) } else { a }
+}
+
+/// NaN has one form.
+#[inline(always)]
+pub(crate) fn canonical(a: f32) -> f32 {
+    if a.is_nan() { f32::from_bits(0x7FFF_FFFF) } else { a }
+}
+
+/// Between 0 and 1; NaN becomes 0.
+#[inline(always)]
+pub(crate) fn saturate(a: f32) -> f32 {
+    if a > 0.0 { if a < 1.0 { a } else { 1.0 } } else { 0.0 }
+}
+
+/// The same of double precision.
+pub(crate) fn saturate_f64(a: f64) -> f64 {
+    if a > 0.0 { if a < 1.0 { a } else { 1.0 } } else { 0.0 }
+}
+
+/// `a * b + c` rounded once, without the host's instruction for it.
+///
+/// The product is exact in double precision. The sum is rounded to odd there, which keeps what the second rounding needs.
+#[inline(always)]
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+    odd_sum(f64::from(a) * f64::from(b), c.into()) as f32
+}
+
+/// The sum of two doubles, with its last bit set if it is not exact.
+#[inline(always)]
+fn odd_sum(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let part = sum - a;
+    let error = (a - (sum - part)) + (b - part);
+    let bits = sum.to_bits();
+    // Away from zero if the error has the sum's sign, else towards it; an odd last bit is right already.
+    let away = (error > 0.0) == (sum > 0.0);
+    let other = if away { bits + 1 } else { bits.wrapping_sub(1) };
+    let inexact = error != 0.0 && sum.is_finite() && error.is_finite();
+    f64::from_bits(if inexact && bits & 1 == 0 { other } else { bits })
+}
+
+/// Rounds a double to single precision.
+#[inline(always)]
+fn narrow(a: f64, rounding: Rounding) -> f32 {
+    let nearest = a as f32;
+    let wide = f64::from(nearest);
+    match rounding {
+        Rounding::Zero if wide.abs() > a.abs() => f32::from_bits(nearest.to_bits() - 1),
+        Rounding::Down if wide > a => nearest.next_down(),
+        Rounding::Up if wide < a => nearest.next_up(),
+        _ => nearest,
+    }
+}
+
+/// How an operation differs from the plain one, in an instruction's `x`.
+fn options(i: &Instruction) -> u64 {
+    let rounding = i.modifiers.iter().find_map(|word| match word.as_str() {
+        "rz" => Some(1),
+        "rm" => Some(2),
+        "rp" => Some(3),
+        _ => None,
+    });
+    rounding.unwrap_or(0) | u64::from(has(i, "ftz")) << 3 | u64::from(has(i, "sat")) << 4
+}
+
+#[inline(always)]
+fn input(a: f32, x: u64) -> f32 {
+    if x & 8 != 0 { flush(a) } else { a }
+}
+
+#[inline(always)]
+fn output(a: f32, x: u64) -> f32 {
+    let a = if x & 8 != 0 { flush(a) } else { a };
+    if x & 16 != 0 { saturate(a) } else { canonical(a) }
+}
+
+/// Decodes an instruction of this chapter.
+pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
+    match last_type(instruction) {
+        "f32" => single(decoder, instruction),
+        "f64" => double(decoder, instruction),
+        "f16" | "f16x2" | "bf16" | "bf16x2" => super::half::decode(decoder, instruction),
+        _ => Err(decoder.not_implemented()),
+    }
+}
+
+fn single(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
+    let x = options(i);
+    let approx = has(i, "approx") || has(i, "full");
+    match i.opcode.as_str() {
+        "add" if x == 0 => d.binary(i, |a: f32, b: f32| canonical(a + b)),
+        "sub" if x == 0 => d.binary(i, |a: f32, b: f32| canonical(a - b)),
+        "mul" if x == 0 => d.binary(i, |a: f32, b: f32| canonical(a * b)),
+        "add" if x == 8 => d.binary(i, |a: f32, b: f32| canonical(flush(flush(a) + flush(b)))),
+        "sub" if x == 8 => d.binary(i, |a: f32, b: f32| canonical(flush(flush(a) - flush(b)))),
+        "mul" if x == 8 => d.binary(i, |a: f32, b: f32| canonical(flush(flush(a) * flush(b)))),
+        "fma" | "mad" if x == 0 && d.level.has_fma() => {
+            d.ternary(i, |a: f32, b: f32, c: f32| canonical(a.mul_add(b, c)))
+        }
+        "fma" | "mad" if x == 0 => d.ternary(i, |a: f32, b: f32, c: f32| canonical(fused(a, b, c))),
+        "fma" | "mad" if x == 8 && d.level.has_fma() => {
+            d.ternary(i, |a: f32, b: f32, c: f32| canonical(flush(flush(a).mul_add(flush(b), flush(c)))))
+        }
+        "add" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+            output(sum(input(a, x).into(), input(b, x).into(), x), x)
+        }),
+        "sub" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+            output(sum(input(a, x).into(), -f64::from(input(b, x)), x), x)
+        }),
+        "mul" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+            // Exact in double precision.
+            output(narrow(f64::from(input(a, x)) * f64::from(input(b, x)), Rounding::from_bits(x)), x)
+        }),
+        "fma" | "mad" => d.with_constant(i, x, |a: f32, b: f32, c: f32, x| {
+            output(sum(f64::from(input(a, x)) * f64::from(input(b, x)), input(c, x).into(), x), x)
+        }),
+        // Both approximate divisions are exact here, but for the range where the GPU's gives zero.
+        "div" if approx => {
+            d.with_constant(i, x & 8, |a: f32, b: f32, _: u32, x| output(input(a, x) / input(b, x), x))
+        }
+        "div" if x & 7 == 0 => {
+            d.with_constant(i, x, |a: f32, b: f32, _: u32, x| output(input(a, x) / input(b, x), x))
+        }
+        "div" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+            let quotient = soft::div(input(a, x).into(), input(b, x).into(), Rounding::from_bits(x), F32);
+            output(f32::from_bits(quotient as u32), x)
+        }),
+        "rcp" if x & 7 == 0 || approx => {
+            d.with_constant(i, x & 8, |a: f32, _: u32, _: u32, x| output(1.0 / input(a, x), x))
+        }
+        "rcp" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| {
+            output(f32::from_bits(soft::div(1.0, input(a, x).into(), Rounding::from_bits(x), F32) as u32), x)
+        }),
+        "sqrt" if x & 7 == 0 || approx => {
+            d.with_constant(i, x & 8, |a: f32, _: u32, _: u32, x| output(input(a, x).sqrt(), x))
+        }
+        "sqrt" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| {
+            output(f32::from_bits(soft::sqrt(input(a, x).into(), Rounding::from_bits(x), F32) as u32), x)
+        }),
+        "rsqrt" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| {
+            output((1.0 / f64::from(input(a, x)).sqrt()) as f32, x)
+        }),
+        "sin" => {
+            d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).sin() as f32, x))
+        }
+        "cos" => {
+            d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).cos() as f32, x))
+        }
+        "lg2" => {
+            d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).log2() as f32, x))
+        }
+        "ex2" => {
+            d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).exp2() as f32, x))
+        }
+        "tanh" => {
+            d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).tanh() as f32, x))
+        }
+        "abs" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| input(a, x).abs()),
+        "neg" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| -input(a, x)),
+        "min" | "max" => extreme(d, i, x),
+        "copysign" => d.binary(i, |a: f32, b: f32| b.copysign(a)),
+        "testp" => test(d, i, |word| match word {
+            "finite" => Some(0),
+            "infinite" => Some(1),
+            "number" => Some(2),
+            "notanumber" => Some(3),
+            "normal" => Some(4),
+            "subnormal" => Some(5),
+            _ => None,
+        }),
+        _ => Err(d.not_implemented()),
+    }
+}
+
+/// The sum of two numbers that single precision or a product of it holds.
+#[inline(always)]
+fn sum(a: f64, b: f64, x: u64) -> f32 {
+    let rounding = Rounding::from_bits(x);
+    let sum = odd_sum(a, b);
+    if sum == 0.0 && rounding == Rounding::Down && (a.is_sign_negative() || b.is_sign_negative()) {
+        return -0.0;
+    }
+    narrow(sum, rounding)
+}
+
+fn extreme(d: &mut Decoder<'_>, i: &Instruction, x: u64) -> Decoded {
+    if i.operands.len() != 3 {
+        return Err(d.not_implemented());
+    }
+    let max = i.opcode == "max";
+    // Bit 5: the greater one; bit 6: NaN wins; bit 7: magnitudes, with the sign of the product.
+    let x = x | u64::from(max) << 5 | u64::from(has(i, "NaN")) << 6 | u64::from(has(i, "xorsign")) << 7;
+    match x {
+        0 => d.binary(i, |a: f32, b: f32| least(a, b)),
+        32 => d.binary(i, |a: f32, b: f32| greatest(a, b)),
+        _ => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+            let (a, b) = (input(a, x), input(b, x));
+            let sign = (a.to_bits() ^ b.to_bits()) & 0x8000_0000;
+            let (first, second) = if x & 128 != 0 { (a.abs(), b.abs()) } else { (a, b) };
+            if x & 64 != 0 && (a.is_nan() || b.is_nan()) {
+                return f32::from_bits(0x7FFF_FFFF);
+            }
+            let found = if x & 32 != 0 { greatest(first, second) } else { least(first, second) };
+            if x & 128 != 0 { f32::from_bits(found.to_bits() | sign) } else { found }
+        }),
+    }
+}
+
+/// A number wins over NaN, and negative zero is less than zero.
+#[inline(always)]
+fn least(a: f32, b: f32) -> f32 {
+    let a_is_less = a < b || (a == b && a.is_sign_negative());
+    canonical(if b.is_nan() || a_is_less { a } else { b })
+}
+
+#[inline(always)]
+fn greatest(a: f32, b: f32) -> f32 {
+    let a_is_more = a > b || (a == b && b.is_sign_negative());
+    canonical(if b.is_nan() || a_is_more { a } else { b })
+}
+
+/// `testp`: a predicate from one number.
+fn test(d: &mut Decoder<'_>, i: &Instruction, property: impl Fn(&str) -> Option<u32>) -> Decoded {
+    let [p, a] = d.operands(i)?;
+    let twice = Instruction { operands: vec![p.clone(), a.clone(), a.clone()], ..i.clone() };
+    let property = i.modifiers.iter().find_map(|word| property(word));
+    match (property, last_type(i)) {
+        (Some(0), "f32") => d.compare(&twice, None, |a: f32, _| a.is_finite()),
+        (Some(1), "f32") => d.compare(&twice, None, |a: f32, _| a.is_infinite()),
+        (Some(2), "f32") => d.compare(&twice, None, |a: f32, _| !a.is_nan()),
+        (Some(3), "f32") => d.compare(&twice, None, |a: f32, _| a.is_nan()),
+        (Some(4), "f32") => d.compare(&twice, None, |a: f32, _| a.is_normal()),
+        (Some(5), "f32") => d.compare(&twice, None, |a: f32, _| a.is_subnormal()),
+        (Some(0), _) => d.compare(&twice, None, |a: f64, _| a.is_finite()),
+        (Some(1), _) => d.compare(&twice, None, |a: f64, _| a.is_infinite()),
+        (Some(2), _) => d.compare(&twice, None, |a: f64, _| !a.is_nan()),
+        (Some(3), _) => d.compare(&twice, None, |a: f64, _| a.is_nan()),
+        (Some(4), _) => d.compare(&twice, None, |a: f64, _| a.is_normal()),
+        (Some(5), _) => d.compare(&twice, None, |a: f64, _| a.is_subnormal()),
+        _ => Err(d.not_implemented()),
+    }
+}
+
+fn double(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
+    let x = options(i);
+    let rounding = x & 7;
+    match i.opcode.as_str() {
+        "add" if rounding == 0 => d.binary(i, |a: f64, b: f64| a + b),
+        "sub" if rounding == 0 => d.binary(i, |a: f64, b: f64| a - b),
+        "mul" if rounding == 0 => d.binary(i, |a: f64, b: f64| a * b),
+        // Without the host's instruction this is a library call: slow, and exact all the same.
+        "fma" | "mad" if rounding == 0 => d.ternary(i, |a: f64, b: f64, c: f64| a.mul_add(b, c)),
+        "div" if rounding == 0 => d.binary(i, |a: f64, b: f64| a / b),
+        "sqrt" if rounding == 0 => d.unary(i, |a: f64| a.sqrt()),
+        "rcp" if has(i, "approx") => d.unary(i, |a: f64| coarse(1.0 / flush_f64(a))),
+        "rsqrt" if has(i, "ftz") => d.unary(i, |a: f64| coarse(1.0 / flush_f64(a).sqrt())),
+        "rsqrt" => d.unary(i, |a: f64| 1.0 / a.sqrt()),
+        "rcp" if rounding == 0 => d.unary(i, |a: f64| 1.0 / a),
+        "add" => {
+            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::add(a, b, Rounding::from_bits(x), F64))
+        }
+        "sub" => {
+            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::add(a, -b, Rounding::from_bits(x), F64))
+        }
+        "mul" => {
+            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::mul(a, b, Rounding::from_bits(x), F64))
+        }
+        "fma" | "mad" => {
+            d.with_constant(i, x, |a: f64, b: f64, c: f64, x| soft::fma(a, b, c, Rounding::from_bits(x), F64))
+        }
+        "div" => {
+            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::div(a, b, Rounding::from_bits(x), F64))
+        }
+        "rcp" => {
+            d.with_constant(i, x, |a: f64, _: u32, _: u32, x| soft::div(1.0, a, Rounding::from_bits(x), F64))
+        }
+        "sqrt" => {
+            d.with_constant(i, x, |a: f64, _: u32, _: u32, x| soft::sqrt(a, Rounding::from_bits(x), F64))
+        }
+        "abs" => d.unary(i, |a: f64| a.abs()),
+        "neg" => d.unary(i, |a: f64| -a),
+        "min" => d.binary(
+            i,
+            |a: f64, b: f64| {
+                if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+            },
+        ),
+        "max" => d.binary(
+            i,
+            |a: f64, b: f64| {
+                if b.is_nan() || a > b || (a == b && b.is_sign_negative()) { a } else { b }
+            },
+        ),
+        "copysign" => d.binary(i, |a: f64, b: f64| b.copysign(a)),
+        "testp" => single(d, i),
+        _ => Err(d.not_implemented()),
+    }
+}
+
+/// The approximation of double precision gives the upper half of the result.
+fn coarse(a: f64) -> f64 {
+    if a.is_finite() { f64::from_bits(a.to_bits() & !0xFFFF_FFFF) } else { a }
+}
+
+fn flush_f64(a: f64) -> f64 {
+    if a.is_subnormal() { 0f64.copysign(a) } else { a }
+}

@@ -1,0 +1,123 @@
+//! A warp: 32 lanes that execute one instruction at a time.
+//!
+//! `decode` chooses the step of an instruction, chapter by chapter of the PTX manual; `run` executes them and follows
+//! the lanes when they part.
+
+mod atomic;
+pub(crate) mod compare;
+mod context;
+pub(crate) mod control;
+mod convert;
+mod data;
+pub(crate) mod exchange;
+mod float;
+mod half;
+mod integer;
+mod lanes;
+mod level;
+mod memory;
+mod run;
+mod soft;
+
+pub(crate) use context::{Context, Lane, Row, Stopped, Word};
+pub(crate) use lanes::{
+    Binary, Carrying, Compare, CompareSet, Constant, Predicates, Quaternary, Select, Ternary, Unary,
+};
+pub(crate) use level::{Body, Level, step};
+pub(crate) use run::{Arrival, Pause, Threads, Wait, Warp};
+
+use crate::{
+    module::{
+        Decoded, Decoder,
+        program::{Flow, Ins},
+    },
+    ptx::ast::Instruction,
+};
+
+/// Chooses the step of an instruction.
+pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
+    match instruction.opcode.as_str() {
+        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "abs" | "neg" | "min" | "max" => {
+            match last_type(instruction) {
+                "f32" | "f64" => float::decode(decoder, instruction),
+                "f16" | "f16x2" | "bf16" | "bf16x2" => half::decode(decoder, instruction),
+                _ => integer::decode(decoder, instruction),
+            }
+        }
+        "addc" | "subc" | "madc" | "mul24" | "mad24" | "sad" | "rem" | "popc" | "clz" | "bfind" | "fns"
+        | "brev" | "bfe" | "bfi" | "bmsk" | "szext" | "dp4a" | "dp2a" | "and" | "or" | "xor" | "not"
+        | "cnot" | "lop3" | "shl" | "shr" | "shf" | "prmt" => integer::decode(decoder, instruction),
+        "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "testp" | "copysign" => {
+            float::decode(decoder, instruction)
+        }
+        "setp" | "set" | "selp" | "slct" => compare::decode(decoder, instruction),
+        "cvt" => convert::decode(decoder, instruction),
+        "mov" | "cvta" | "isspacep" | "mapa" => data::decode(decoder, instruction),
+        "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "membar" | "fence" | "discard" | "applypriority" => {
+            memory::decode(decoder, instruction)
+        }
+        "atom" | "red" => atomic::decode(decoder, instruction),
+        "shfl" | "vote" | "match" | "activemask" | "redux" | "elect" | "bar" | "barrier" | "nanosleep" => {
+            exchange::decode(decoder, instruction)
+        }
+        _ => Err(decoder.not_implemented()),
+    }
+}
+
+/// The last type among the modifiers, or an empty word.
+pub(crate) fn last_type(instruction: &Instruction) -> &str {
+    instruction.modifiers.iter().rev().map(String::as_str).find(|word| is_type(word)).unwrap_or("")
+}
+
+/// A modifier is a type.
+pub(crate) fn is_type(word: &str) -> bool {
+    word == "pred" || crate::module::type_bytes(word).is_ok()
+}
+
+/// A modifier is there.
+pub(crate) fn has(instruction: &Instruction, word: &str) -> bool {
+    instruction.modifiers.iter().any(|modifier| modifier == word)
+}
+
+/// `@p` or `@!p` in front of an instruction that is executed in place.
+pub(crate) struct Guard {
+    pub(crate) predicate: u32,
+    pub(crate) negated: bool,
+}
+
+impl Guard {
+    /// Leaves only the lanes where the guard holds.
+    pub(crate) fn begin(&self) -> Ins {
+        let step = if self.negated { guard_not } else { guard };
+        Ins { step, d: 0, a: self.predicate, b: 0, c: 0, e: 0, f: 0, x: 0 }
+    }
+
+    /// Brings the others back.
+    pub(crate) fn end(&self) -> Ins {
+        Ins { step: unguard, d: 0, a: 0, b: 0, c: 0, e: 0, f: 0, x: 0 }
+    }
+}
+
+unsafe fn guard(context: &mut Context, ins: &Ins) -> Flow {
+    // SAFETY: the decoder chose a predicate.
+    let holds = unsafe { context.predicate(ins.a) };
+    restrict(context, holds)
+}
+
+unsafe fn guard_not(context: &mut Context, ins: &Ins) -> Flow {
+    // SAFETY: the decoder chose a predicate.
+    let holds = unsafe { context.predicate(ins.a) };
+    restrict(context, !holds)
+}
+
+fn restrict(context: &mut Context, holds: u32) -> Flow {
+    context.unguarded = context.mask;
+    let mask = context.mask & holds;
+    context.set_mask(mask);
+    if mask == 0 { Flow::Skip } else { Flow::Next }
+}
+
+unsafe fn unguard(context: &mut Context, _: &Ins) -> Flow {
+    context.set_mask(context.unguarded);
+    Flow::Next
+}

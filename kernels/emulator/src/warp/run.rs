@@ -1,0 +1,846 @@
+//! Running a warp: which lanes execute what, and where they meet again.
+//!
+//! Lanes that part at a branch are kept on a stack and meet at the branch's immediate post-dominator, as in GPGPU-Sim
+//! and on GPUs before Volta. That alone would hang where a lane waits for another lane of its warp, such as at a lock:
+//! the waiting lanes run, and the lane that holds the lock waits for them at the join. So a warp is a list of strands,
+//! normally one, each with a stack of its own. A strand whose lanes wait for others, at a barrier, a warp-wide
+//! operation, or in a loop around an atomic, is torn into one strand for each place where its lanes are; strands run in
+//! turn, and merge when they are at the same place.
+
+use super::{Context, Row, context::FULL};
+use crate::{
+    fault::{Cause, Place},
+    module::program::{
+        Argument, Barrier, BarrierKind, Builtin, Call, Callee, End, Fill, Flow, Function, NONE, Program,
+        Special,
+    },
+    printf,
+};
+
+/// A warp of a resident block.
+pub(crate) struct Warp {
+    /// Its number in the block.
+    pub(crate) number: u32,
+    /// Lanes that have not exited.
+    pub(crate) live: u32,
+    pub(crate) strands: Vec<Strand>,
+    rows: Vec<Row<u32>>,
+    predicates: Vec<u32>,
+    local: Vec<Row<u32>>,
+    /// Rows of the kernel's own constants are filled already.
+    constants: bool,
+    carry: u32,
+}
+
+/// Lanes that share a stack.
+#[derive(Clone, Debug)]
+pub(crate) struct Strand {
+    entries: Vec<Entry>,
+    frames: Vec<Frame>,
+    pub(crate) wait: Wait,
+}
+
+/// Lanes that are at one place, or will be when those above them have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    /// The block to execute next.
+    block: u32,
+    /// Where they meet the lanes of the entry below.
+    join: u32,
+    mask: u32,
+    frame: u32,
+}
+
+/// A function that is being executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    function: u32,
+    /// Where its rows, predicates and local memory start.
+    rows: u32,
+    predicates: u32,
+    local: u32,
+    /// The block of the caller that ended in the call, and the one to return to.
+    call: u32,
+    back: u32,
+}
+
+/// What a strand waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wait {
+    /// Nothing.
+    Ready,
+    /// The block's barrier of this number.
+    Barrier(Arrival),
+    /// Lanes of its warp.
+    Lanes,
+}
+
+/// Lanes at a barrier.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Arrival {
+    pub(crate) index: u32,
+    /// The number of threads, if not the whole block.
+    pub(crate) count: Option<u32>,
+    pub(crate) kind: BarrierKind,
+    pub(crate) lanes: u32,
+    /// Lanes whose predicate holds.
+    pub(crate) votes: u32,
+    /// The warp's lanes came together.
+    pub(crate) whole: bool,
+    /// And they had to.
+    pub(crate) aligned: bool,
+}
+
+/// Why a strand stopped running.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Pause {
+    /// It has used up its slice.
+    Slice,
+    /// It is where another strand is.
+    Meet,
+    /// It has come to a barrier; if the kind is `Arrive` it goes on.
+    Barrier(Arrival),
+    /// Lanes of the warp are missing.
+    Lanes,
+    /// All its lanes have exited.
+    Done,
+    /// The launch ends; the context says why, and this is where.
+    Stop(Place),
+}
+
+/// What special registers say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Threads {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// `blockIdx`
+    pub(crate) index: [u32; 3],
+    pub(crate) dynamic_shared: u32,
+    pub(crate) total_shared: u32,
+    pub(crate) multiprocessor: u32,
+    pub(crate) multiprocessors: u32,
+    pub(crate) launch: u32,
+    /// Bytes of stack of a thread.
+    pub(crate) stack: u64,
+}
+
+impl Threads {
+    /// Threads of a block.
+    pub(crate) fn count(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// `threadIdx` of a thread by its number in the block.
+    pub(crate) fn thread(&self, number: u32) -> [u32; 3] {
+        let [x, y, _] = self.block;
+        [number % x, number / x % y, number / x / y]
+    }
+}
+
+impl Warp {
+    /// A warp before its first block.
+    pub(crate) fn new(number: u32) -> Warp {
+        Warp {
+            number,
+            live: 0,
+            strands: Vec::new(),
+            rows: Vec::new(),
+            predicates: Vec::new(),
+            local: Vec::new(),
+            constants: false,
+            carry: 0,
+        }
+    }
+
+    /// Starts a block's kernel in this warp.
+    pub(crate) fn start(&mut self, program: &Program, threads: &Threads) {
+        let main = &program.functions[0];
+        let first = self.number * 32;
+        let lanes = threads.count().saturating_sub(first).min(32);
+        self.live = if lanes == 32 { FULL } else { (1 << lanes) - 1 };
+        let frame = Frame { function: 0, rows: 0, predicates: 0, local: 0, call: NONE, back: NONE };
+        let entry = Entry { block: 0, join: NONE, mask: self.live, frame: 0 };
+        self.strands.clear();
+        self.strands.push(Strand { entries: vec![entry], frames: vec![frame], wait: Wait::Ready });
+        self.reserve(main, &frame);
+        self.local.fill(Row([0; 32]));
+        self.predicates.fill(0);
+        self.carry = 0;
+        let constants = !std::mem::replace(&mut self.constants, true);
+        self.fill(main, &frame, FULL, threads, constants);
+    }
+
+    /// Runs a strand until it pauses. Strands that it is torn into come behind the others.
+    pub(crate) fn run(
+        &mut self,
+        index: usize,
+        context: &mut Context,
+        program: &Program,
+        threads: &Threads,
+    ) -> Pause {
+        let meets = self.meets(index);
+        let mut strand = std::mem::replace(
+            &mut self.strands[index],
+            Strand { entries: Vec::new(), frames: Vec::new(), wait: Wait::Ready },
+        );
+        context.live = self.live;
+        context.carry = self.carry;
+        let pause = self.run_strand(&mut strand, context, program, threads, &meets);
+        self.carry = context.carry;
+        let waits = match &pause {
+            Pause::Barrier(arrival) => arrival.kind != BarrierKind::Arrive,
+            Pause::Lanes => true,
+            // It may be waiting for its own lanes.
+            Pause::Slice => context.polls > 0,
+            _ => false,
+        };
+        if waits {
+            self.tear(&mut strand);
+        }
+        match &pause {
+            Pause::Barrier(arrival) if waits => strand.wait = Wait::Barrier(arrival.clone()),
+            Pause::Lanes => strand.wait = Wait::Lanes,
+            _ => {}
+        }
+        self.strands[index] = strand;
+        pause
+    }
+
+    /// Takes away strands without lanes, and joins those that are at the same place.
+    pub(crate) fn merge(&mut self) {
+        self.strands.retain(|strand| !strand.entries.is_empty());
+        let mut index = 0;
+        while index + 1 < self.strands.len() {
+            let (left, right) = self.strands.split_at_mut(index + 1);
+            let strand = &mut left[index];
+            let same = right.iter().position(|other| {
+                strand.wait == Wait::Ready
+                    && other.wait == Wait::Ready
+                    && strand.is_simple()
+                    && other.is_simple()
+                    && strand.frames == other.frames
+                    && strand.top().block == other.top().block
+            });
+            match same {
+                Some(other) => {
+                    for (entry, more) in strand.entries.iter_mut().zip(&right[other].entries) {
+                        entry.mask |= more.mask;
+                    }
+                    self.strands.remove(index + 1 + other);
+                }
+                None => index += 1,
+            }
+        }
+        // Those furthest behind run first, to catch up.
+        if self.strands.len() > 1 {
+            self.strands.sort_by_key(|strand| (strand.frames.len(), strand.top().block));
+        }
+    }
+
+    /// Lets strands that wait for lanes of the warp try again, those at the same place together.
+    pub(crate) fn retry_lanes(&mut self) -> bool {
+        let mut any = false;
+        for strand in &mut self.strands {
+            if strand.wait == Wait::Lanes {
+                strand.wait = Wait::Ready;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Lanes of a strand.
+    pub(crate) fn lanes(&self, strand: usize) -> u32 {
+        self.strands[strand].lanes()
+    }
+
+    /// Where a strand is, for reports.
+    pub(crate) fn place(&self, strand: usize, program: &Program) -> Place {
+        let strand = &self.strands[strand];
+        let Some(entry) = strand.entries.last() else { return Place::default() };
+        let function = &program.functions[strand.frames[entry.frame as usize].function as usize];
+        let block = &function.blocks[entry.block as usize];
+        if block.start < block.stop { function.place(block.start) } else { function.place(block.place) }
+    }
+
+    /// Writes a barrier's result to the lanes that waited there.
+    pub(crate) fn release(&mut self, strand: usize, count: u32, threads: u32) {
+        let Wait::Barrier(arrival) = std::mem::replace(&mut self.strands[strand].wait, Wait::Ready) else {
+            return;
+        };
+        let strand = &self.strands[strand];
+        let frame = strand.frames[strand.top().frame as usize];
+        match arrival.kind {
+            BarrierKind::Sync | BarrierKind::Arrive => {}
+            BarrierKind::Count { row, .. } => {
+                let row = &mut self.rows[((frame.rows + row) / 128) as usize];
+                for lane in (0..32).filter(|lane| arrival.lanes >> lane & 1 != 0) {
+                    row.0[lane] = count;
+                }
+            }
+            BarrierKind::Vote { all, result, .. } => {
+                let holds = if all { count == threads } else { count > 0 };
+                let predicate = &mut self.predicates[(frame.predicates + result) as usize];
+                *predicate = (*predicate & !arrival.lanes) | if holds { arrival.lanes } else { 0 };
+            }
+        }
+    }
+
+    fn run_strand(
+        &mut self,
+        strand: &mut Strand,
+        context: &mut Context,
+        program: &Program,
+        threads: &Threads,
+        meets: &[(u32, u32)],
+    ) -> Pause {
+        loop {
+            let Some(&Entry { block: mut at, join, mask, frame: depth }) = strand.entries.last() else {
+                return Pause::Done;
+            };
+            if mask == 0 || at == join {
+                strand.entries.pop();
+                strand.frames.truncate(strand.entries.last().map_or(0, |entry| entry.frame as usize + 1));
+                continue;
+            }
+            let frame = strand.frames[depth as usize];
+            let function = &program.functions[frame.function as usize];
+            self.enter(context, &frame, function);
+            context.set_mask(mask);
+            let lanes = u64::from(mask.count_ones());
+            // Blocks in a row by the same lanes of the same function.
+            loop {
+                let block = &function.blocks[at as usize];
+                if !meets.is_empty() && strand.is_simple() && meets.contains(&(depth, at)) {
+                    strand.set_block(at);
+                    return Pause::Meet;
+                }
+                if context.slice <= 0 {
+                    strand.set_block(at);
+                    return Pause::Slice;
+                }
+                context.slice -= i64::from(block.count);
+                context.counters.warp_instructions += u64::from(block.count);
+                context.counters.thread_instructions += u64::from(block.count) * lanes;
+                match execute(context, &function.code[block.start as usize..block.stop as usize]) {
+                    Ok(()) => {}
+                    Err((Flow::Wait, _)) => {
+                        context.counters.warp_instructions -= u64::from(block.count);
+                        context.counters.thread_instructions -= u64::from(block.count) * lanes;
+                        strand.set_block(at);
+                        return Pause::Lanes;
+                    }
+                    Err((_, offset)) => {
+                        strand.set_block(at);
+                        return Pause::Stop(function.place(block.start + offset));
+                    }
+                }
+                match &block.end {
+                    End::Jump(target) => at = *target,
+                    End::Branch { predicate, negated, target, next, join: meet, counted } => {
+                        // SAFETY: the decoder chose a predicate of this function.
+                        let holds =
+                            unsafe { context.predicate(*predicate) } ^ if *negated { FULL } else { 0 };
+                        let taken = holds & mask;
+                        context.counters.branches += u64::from(*counted);
+                        if taken == mask {
+                            at = *target;
+                        } else if taken == 0 {
+                            at = *next;
+                        } else {
+                            context.counters.branches_divergent += u64::from(*counted);
+                            strand.part(*meet, &[(*target, taken), (*next, mask & !taken)]);
+                            break;
+                        }
+                    }
+                    End::Switch { index, targets, join: meet } => {
+                        // SAFETY: the decoder chose a row of 32 bits.
+                        let index: [u32; 32] = unsafe { context.row(*index) };
+                        let mut ways: Vec<(u32, u32)> = Vec::new();
+                        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                            let Some(&target) = targets.get(index[lane] as usize) else {
+                                let cause = Cause::Target { value: index[lane].into() };
+                                context.fault(cause, 1 << lane);
+                                strand.set_block(at);
+                                return Pause::Stop(function.place(block.place));
+                            };
+                            match ways.iter_mut().find(|(way, _)| *way == target) {
+                                Some((_, lanes)) => *lanes |= 1 << lane,
+                                None => ways.push((target, 1 << lane)),
+                            }
+                        }
+                        context.counters.branches += 1;
+                        if let [(target, _)] = ways[..] {
+                            at = target;
+                        } else {
+                            context.counters.branches_divergent += 1;
+                            strand.part(*meet, &ways);
+                            break;
+                        }
+                    }
+                    End::Exit => {
+                        self.live &= !mask;
+                        context.live = self.live;
+                        for entry in &mut strand.entries {
+                            entry.mask &= !mask;
+                        }
+                        break;
+                    }
+                    End::Return => {
+                        self.results(&strand.frames, depth as usize, program, mask);
+                        for entry in &mut strand.entries {
+                            if entry.frame == depth {
+                                entry.mask &= !mask;
+                            }
+                        }
+                        break;
+                    }
+                    End::Call(call) => match self.call(strand, context, program, threads, at, call, mask) {
+                        Ok(true) => at = call.next,
+                        Ok(false) => break,
+                        Err(()) => {
+                            strand.set_block(at);
+                            return Pause::Stop(function.place(block.place));
+                        }
+                    },
+                    End::Barrier(barrier) => {
+                        strand.set_block(barrier.next);
+                        match arrival(context, barrier, mask) {
+                            Some(mut arrival) => {
+                                arrival.whole = mask == self.live;
+                                return Pause::Barrier(arrival);
+                            }
+                            None => return Pause::Stop(function.place(block.place)),
+                        }
+                    }
+                    End::Trap => {
+                        context.fault(Cause::Trap, mask);
+                        strand.set_block(at);
+                        return Pause::Stop(function.place(block.place));
+                    }
+                }
+                if at == join {
+                    strand.set_block(at);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Points the context to a frame.
+    fn enter(&mut self, context: &mut Context, frame: &Frame, function: &Function) {
+        context.rows = self.rows.as_mut_ptr().cast::<u8>().wrapping_add(frame.rows as usize);
+        context.predicates = self.predicates.as_mut_ptr().wrapping_add(frame.predicates as usize);
+        context.local = self.local.as_mut_ptr().cast();
+        context.local_bytes = frame.local + function.local_bytes;
+        context.frame = frame.local;
+    }
+
+    /// Makes room for a frame.
+    fn reserve(&mut self, function: &Function, frame: &Frame) {
+        let rows = ((frame.rows + function.row_bytes) / 128) as usize;
+        if self.rows.len() < rows {
+            self.rows.resize(rows, Row([0; 32]));
+        }
+        let predicates = (frame.predicates + function.predicates) as usize;
+        if self.predicates.len() < predicates {
+            self.predicates.resize(predicates, 0);
+        }
+        let local = ((frame.local + function.local_bytes) / 4) as usize;
+        if self.local.len() < local {
+            self.local.resize(local, Row([0; 32]));
+        }
+    }
+
+    /// Fills the constants and special registers of a frame.
+    fn fill(&mut self, function: &Function, frame: &Frame, mask: u32, threads: &Threads, constants: bool) {
+        for &(slot, fill) in &function.fills {
+            if !constants && !matches!(fill, Fill::Special(_)) {
+                continue;
+            }
+            let row = ((frame.rows + slot) / 128) as usize;
+            match fill {
+                Fill::Word(value) if mask == FULL => self.rows[row].0 = [value; 32],
+                Fill::Word(value) => set(&mut self.rows[row].0, mask, |_| value),
+                Fill::Long(value) => {
+                    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                        // A row of 64-bit values is two of 32 bits, each with 16 lanes.
+                        let word = 2 * lane;
+                        self.rows[row + word / 32].0[word % 32] = value as u32;
+                        self.rows[row + (word + 1) / 32].0[(word + 1) % 32] = (value >> 32) as u32;
+                    }
+                }
+                Fill::Special(special) => {
+                    let first = self.number * 32;
+                    set(&mut self.rows[row].0, mask, |lane| value_of(special, threads, first, lane));
+                }
+            }
+        }
+    }
+
+    /// Calls a function; `true` if it has already returned.
+    fn call(
+        &mut self,
+        strand: &mut Strand,
+        context: &mut Context,
+        program: &Program,
+        threads: &Threads,
+        at: u32,
+        call: &Call,
+        mask: u32,
+    ) -> Result<bool, ()> {
+        let depth = strand.frames.len() - 1;
+        let caller = strand.frames[depth];
+        let caller_function = &program.functions[caller.function as usize];
+        let callee = match call.callee {
+            Callee::Function(callee) => callee,
+            Callee::Builtin(builtin) => return self.builtin(builtin, &caller, context, call, mask),
+            Callee::Indirect(row) => {
+                // SAFETY: the decoder chose a row of 64 bits.
+                let targets: [u64; 32] = unsafe { context.row(row) };
+                let first = mask.trailing_zeros() as usize;
+                let same = (0..32).filter(|&lane| mask >> lane & 1 != 0 && targets[lane] == targets[first]);
+                let same = same.fold(0, |lanes, lane| lanes | 1 << lane);
+                let Some(&callee) = program.addresses.get(&targets[first]) else {
+                    context.fault(Cause::Target { value: targets[first] }, same);
+                    return Err(());
+                };
+                if same != mask {
+                    // Each target has its turn: the lanes execute the call again, one target at a time.
+                    strand.part(call.next, &[(at, same), (at, mask & !same)]);
+                    return Ok(false);
+                }
+                callee
+            }
+        };
+        let function = &program.functions[callee as usize];
+        let frame = Frame {
+            function: callee,
+            rows: caller.rows + caller_function.row_bytes,
+            predicates: caller.predicates + caller_function.predicates,
+            local: (caller.local + caller_function.local_bytes).next_multiple_of(16),
+            call: at,
+            back: call.next,
+        };
+        // A real frame also holds a return address and saved registers.
+        let used = u64::from(frame.local) + u64::from(function.local_bytes) + 16 * (depth as u64 + 1);
+        if used > u64::from(program.functions[0].local_bytes) + threads.stack {
+            context.fault(Cause::StackOverflow { limit: threads.stack }, mask);
+            return Err(());
+        }
+        self.reserve(function, &frame);
+        self.fill(function, &frame, mask, threads, true);
+        for (argument, &(offset, bytes)) in call.arguments.iter().zip(&function.params) {
+            let to = ((frame.local + offset) / 4) as usize;
+            match *argument {
+                Argument::Sink => {}
+                Argument::Local(from) => {
+                    let from = ((caller.local + from) / 4) as usize;
+                    for word in 0..bytes.div_ceil(4) as usize {
+                        let values = self.local[from + word].0;
+                        set(&mut self.local[to + word].0, mask, |lane| values[lane]);
+                    }
+                }
+                Argument::Word(row) => {
+                    let values = self.rows[((caller.rows + row) / 128) as usize].0;
+                    set(&mut self.local[to].0, mask, |lane| values[lane]);
+                }
+                Argument::Long(row) => {
+                    let values = self.long_row(caller.rows + row);
+                    set(&mut self.local[to].0, mask, |lane| values[lane] as u32);
+                    set(&mut self.local[to + 1].0, mask, |lane| (values[lane] >> 32) as u32);
+                }
+            }
+        }
+        strand.set_block(call.next);
+        strand.frames.push(frame);
+        strand.entries.push(Entry { block: 0, join: NONE, mask, frame: depth as u32 + 1 });
+        Ok(false)
+    }
+
+    /// Copies the results of the function at `depth` to its caller.
+    fn results(&mut self, frames: &[Frame], depth: usize, program: &Program, mask: u32) {
+        let (frame, caller) = (frames[depth], frames[depth - 1]);
+        let function = &program.functions[frame.function as usize];
+        let End::Call(call) = &program.functions[caller.function as usize].blocks[frame.call as usize].end
+        else {
+            return;
+        };
+        for (result, &(offset, bytes)) in call.results.iter().zip(&function.returns) {
+            let from = ((frame.local + offset) / 4) as usize;
+            match *result {
+                Argument::Sink => {}
+                Argument::Local(to) => {
+                    let to = ((caller.local + to) / 4) as usize;
+                    for word in 0..bytes.div_ceil(4) as usize {
+                        let values = self.local[from + word].0;
+                        set(&mut self.local[to + word].0, mask, |lane| values[lane]);
+                    }
+                }
+                Argument::Word(row) => {
+                    let values = self.local[from].0;
+                    set(&mut self.rows[((caller.rows + row) / 128) as usize].0, mask, |lane| values[lane]);
+                }
+                Argument::Long(row) => {
+                    let (low, high) = (self.local[from].0, self.local[from + 1].0);
+                    let row = ((caller.rows + row) / 128) as usize;
+                    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                        let word = 2 * lane;
+                        self.rows[row + word / 32].0[word % 32] = low[lane];
+                        self.rows[row + (word + 1) / 32].0[(word + 1) % 32] = high[lane];
+                    }
+                }
+            }
+        }
+    }
+
+    fn long_row(&self, offset: u32) -> [u64; 32] {
+        let row = (offset / 128) as usize;
+        std::array::from_fn(|lane| {
+            let word = 2 * lane;
+            let low = self.rows[row + word / 32].0[word % 32];
+            let high = self.rows[row + (word + 1) / 32].0[(word + 1) % 32];
+            u64::from(low) | u64::from(high) << 32
+        })
+    }
+
+    /// `vprintf` and `__assertfail`.
+    fn builtin(
+        &mut self,
+        builtin: Builtin,
+        caller: &Frame,
+        context: &mut Context,
+        call: &Call,
+        mask: u32,
+    ) -> Result<bool, ()> {
+        let argument = |number: usize, lane: usize, wide: bool| -> u64 {
+            match call.arguments.get(number) {
+                Some(&Argument::Local(from)) => {
+                    let from = ((caller.local + from) / 4) as usize;
+                    let low = u64::from(self.local[from].0[lane]);
+                    if wide { low | u64::from(self.local[from + 1].0[lane]) << 32 } else { low }
+                }
+                Some(&Argument::Word(row)) => {
+                    u64::from(self.rows[((caller.rows + row) / 128) as usize].0[lane])
+                }
+                Some(&Argument::Long(row)) => self.long_row(caller.rows + row)[lane],
+                Some(Argument::Sink) | None => 0,
+            }
+        };
+        match builtin {
+            Builtin::Vprintf => {
+                let mut written = [0u32; 32];
+                let mut text = Vec::new();
+                for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                    let format = context.string(argument(0, lane, true), lane);
+                    let arguments = argument(1, lane, true);
+                    let read =
+                        |offset: u64, bytes: u64| context.peek(arguments.wrapping_add(offset), bytes, lane);
+                    written[lane] =
+                        printf::format(&format, read, |address| context.string(address, lane), &mut text);
+                }
+                context.printed.extend_from_slice(&text);
+                match call.results.first() {
+                    Some(&Argument::Local(to)) => {
+                        let to = ((caller.local + to) / 4) as usize;
+                        set(&mut self.local[to].0, mask, |lane| written[lane]);
+                    }
+                    Some(&Argument::Word(row)) => {
+                        set(&mut self.rows[((caller.rows + row) / 128) as usize].0, mask, |lane| {
+                            written[lane]
+                        });
+                    }
+                    _ => {}
+                }
+                Ok(true)
+            }
+            Builtin::Assertfail => {
+                let lane = mask.trailing_zeros() as usize;
+                let text = |number| {
+                    String::from_utf8_lossy(&context.string(argument(number, lane, true), lane)).into_owned()
+                };
+                let cause = Cause::Assert {
+                    message: text(0),
+                    file: text(1),
+                    line: argument(2, lane, false) as u32,
+                    function: text(3),
+                };
+                context.fault(cause, mask);
+                Err(())
+            }
+        }
+    }
+
+    /// Gives each group of lanes that waits for others of its strand a strand of its own.
+    fn tear(&mut self, strand: &mut Strand) {
+        let Some(&top) = strand.entries.last() else { return };
+        if top.mask == strand.lanes() {
+            return;
+        }
+        let mut above = 0;
+        let mut parts = Vec::new();
+        for entry in strand.entries.iter().rev() {
+            let own = entry.mask & !above;
+            above |= entry.mask;
+            if own != 0 {
+                parts.push(strand.part_of(entry, own));
+            }
+        }
+        let mut parts = parts.into_iter();
+        if let Some(first) = parts.next() {
+            *strand = first;
+        }
+        self.strands.extend(parts);
+    }
+
+    /// Places of other strands that this one could join.
+    fn meets(&self, index: usize) -> Vec<(u32, u32)> {
+        if self.strands.len() == 1 {
+            return Vec::new();
+        }
+        let own = &self.strands[index];
+        let others = self.strands.iter().enumerate();
+        others
+            .filter(|(other, strand)| *other != index && strand.is_simple())
+            .filter(|(_, strand)| !matches!(strand.wait, Wait::Barrier(_)) && strand.frames == own.frames)
+            .map(|(_, strand)| (strand.top().frame, strand.top().block))
+            .filter(|place| *place != (own.top().frame, own.top().block))
+            .collect()
+    }
+}
+
+impl Strand {
+    fn top(&self) -> Entry {
+        self.entries.last().copied().unwrap_or(Entry { block: 0, join: NONE, mask: 0, frame: 0 })
+    }
+
+    fn set_block(&mut self, block: u32) {
+        if let Some(top) = self.entries.last_mut() {
+            top.block = block;
+        }
+    }
+
+    fn lanes(&self) -> u32 {
+        self.entries.iter().fold(0, |lanes, entry| lanes | entry.mask)
+    }
+
+    /// All its lanes are at one place of each frame.
+    fn is_simple(&self) -> bool {
+        self.entries.len() == self.frames.len() && self.entries.iter().all(|entry| entry.join == NONE)
+    }
+
+    /// The top lanes go different ways and meet at `join`.
+    fn part(&mut self, join: u32, ways: &[(u32, u32)]) {
+        let Some(top) = self.entries.last_mut() else { return };
+        let frame = top.frame;
+        // Without a join of their own, for example because one way exits, they meet where the others wait.
+        let join = if join == NONE || join == top.join {
+            let join = top.join;
+            self.entries.pop();
+            join
+        } else {
+            top.block = join;
+            join
+        };
+        for &(block, mask) in ways {
+            if block != join {
+                self.entries.push(Entry { block, join, mask, frame });
+            }
+        }
+    }
+
+    /// A strand of some lanes of an entry: they return to their callers by themselves.
+    fn part_of(&self, entry: &Entry, lanes: u32) -> Strand {
+        let frames = self.frames[..=entry.frame as usize].to_vec();
+        let mut entries: Vec<Entry> = Vec::with_capacity(frames.len());
+        for (depth, next) in frames.iter().skip(1).enumerate() {
+            entries.push(Entry { block: next.back, join: NONE, mask: lanes, frame: depth as u32 });
+        }
+        entries.push(Entry { block: entry.block, join: NONE, mask: lanes, frame: entry.frame });
+        Strand { entries, frames, wait: Wait::Ready }
+    }
+}
+
+/// Executes the instructions of a block. On an error, which and why.
+#[inline]
+fn execute(context: &mut Context, code: &[crate::module::program::Ins]) -> Result<(), (Flow, u32)> {
+    let mut index = 0;
+    while let Some(ins) = code.get(index) {
+        // SAFETY: the decoder made the instruction for this function, whose rows and predicates the context points to.
+        match unsafe { (ins.step)(context, ins) } {
+            Flow::Next => index += 1,
+            Flow::Skip => index += 2,
+            flow => return Err((flow, index as u32)),
+        }
+    }
+    Ok(())
+}
+
+fn arrival(context: &mut Context, barrier: &Barrier, mask: u32) -> Option<Arrival> {
+    // SAFETY: the decoder chose rows of 32 bits and predicates.
+    let (index, count, votes) = unsafe {
+        let index: [u32; 32] = context.row(barrier.index);
+        let count: Option<[u32; 32]> = barrier.count.map(|row| context.row(row));
+        let votes = match barrier.kind {
+            BarrierKind::Count { predicate, negated, .. } | BarrierKind::Vote { predicate, negated, .. } => {
+                context.predicate(predicate) ^ if negated { FULL } else { 0 }
+            }
+            BarrierKind::Sync | BarrierKind::Arrive => 0,
+        };
+        (index, count, votes)
+    };
+    let first = mask.trailing_zeros() as usize;
+    let same = (0..32).all(|lane| {
+        mask >> lane & 1 == 0
+            || index[lane] == index[first] && count.is_none_or(|count| count[lane] == count[first])
+    });
+    if !same || index[first] > 15 {
+        context.unsupported(if same {
+            format!("barrier {} does not exist: there are 0 to 15", index[first])
+        } else {
+            "a barrier whose number differs within a warp is not implemented".into()
+        });
+        return None;
+    }
+    Some(Arrival {
+        index: index[first],
+        count: count.map(|count| count[first]),
+        kind: barrier.kind,
+        lanes: mask,
+        votes: votes & mask,
+        whole: true,
+        aligned: barrier.aligned,
+    })
+}
+
+fn set(row: &mut [u32; 32], mask: u32, value: impl Fn(usize) -> u32) {
+    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        row[lane] = value(lane);
+    }
+}
+
+fn value_of(special: Special, threads: &Threads, first: u32, lane: usize) -> u32 {
+    let thread = first + lane as u32;
+    let bit = 1u32 << lane;
+    match special {
+        Special::Tid(axis) => threads.thread(thread)[axis as usize],
+        Special::Ntid(axis) => threads.block[axis as usize],
+        Special::Ctaid(axis) => threads.index[axis as usize],
+        Special::Nctaid(axis) => threads.grid[axis as usize],
+        Special::Lane => lane as u32,
+        Special::Warp => first / 32,
+        Special::Warps => threads.count().div_ceil(32),
+        Special::Multiprocessor => threads.multiprocessor,
+        Special::Multiprocessors => threads.multiprocessors,
+        Special::Grid => threads.launch,
+        Special::LaneMaskEq => bit,
+        Special::LaneMaskLt => bit - 1,
+        Special::LaneMaskLe => bit | (bit - 1),
+        Special::LaneMaskGe => !(bit - 1),
+        Special::LaneMaskGt => !(bit | (bit - 1)),
+        Special::DynamicShared => threads.dynamic_shared,
+        Special::TotalShared => threads.total_shared,
+        Special::Zero => 0,
+        Special::One => 1,
+    }
+}
