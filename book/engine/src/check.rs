@@ -20,10 +20,10 @@ pub use private::{Machine, private};
 /// # Errors
 /// When the book cannot be built at all.
 pub fn check(root: &Root) -> Result<Vec<Problem>> {
-    let built = Scratch::new()?;
-    let options = static_book::Options { destination: built.path.clone(), problems_on_page: true };
+    let built = tempfile::tempdir().context("making a temporary folder")?;
+    let options = static_book::Options { destination: built.path().to_owned(), problems_on_page: true };
     let mut problems = static_book::build(root, &options)?;
-    problems.extend(links::check(root, &built.path)?);
+    problems.extend(links::check(root, built.path())?);
     problems.extend(prose::check(root)?);
     let records = Records::read(root)?;
     let machine = Machine::this();
@@ -45,11 +45,11 @@ fn check_record(root: &Root, loaded: &Loaded, machine: &Machine) -> Vec<Problem>
     let mut complain = |what: String| problems.push(Problem { file: file.clone(), line: 0, what });
     match &loaded.state {
         State::Fresh => {}
-        State::Stale(changes) => complain(format!(
-            "stale, because {}: `cargo book record {}` makes it again",
-            changes.join(", "),
-            loaded.chapter
-        )),
+        State::Stale(changes) => {
+            let device = if loaded.slug == EMULATED { " --device emulated" } else { "" };
+            let again = format!("cargo book record {}{device}", loaded.chapter);
+            complain(format!("stale, because {}: `{again}` makes it again", changes.join(", ")));
+        }
         state => complain(state.to_string()),
     }
     let Ok(record) = &loaded.record else { return problems };
@@ -100,24 +100,4 @@ fn check_chapter(root: &Root, chapter: &Chapter, records: &Records, summary: &st
         }
     }
     problems
-}
-
-/// A folder that goes when it is dropped.
-struct Scratch {
-    path: std::path::PathBuf,
-}
-
-impl Scratch {
-    fn new() -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("cuda-ladder-check-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
-        Ok(Scratch { path })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A folder that stays in the system's place for temporary files harms nobody.
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
 }

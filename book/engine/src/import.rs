@@ -29,11 +29,7 @@ pub fn import(root: &Root, archive: &Path) -> Result<Vec<String>> {
     let manifest = manifest(&files)?;
     check_manifest(root, &manifest)?;
     check_sums(&files)?;
-    let scratch = tempfile_folder(root)?;
-    let records = records(root, &files, &manifest, &scratch);
-    // Whatever became of it, the scratch folder is of no further use.
-    let _ = fs::remove_dir_all(&scratch);
-    let records = records?;
+    let records = records(root, &files, &manifest)?;
     ensure!(!records.is_empty(), "the archive holds no records: was anything recorded?");
     let mut report = Vec::new();
     for (chapter, record) in records {
@@ -166,7 +162,8 @@ fn check_sums(files: &Files) -> Result<()> {
     Ok(())
 }
 
-fn records(root: &Root, files: &Files, manifest: &Manifest, scratch: &Path) -> Result<Vec<(String, Record)>> {
+fn records(root: &Root, files: &Files, manifest: &Manifest) -> Result<Vec<(String, Record)>> {
+    let scratch = tempfile::tempdir().context("making a temporary folder")?;
     let mut records = Vec::new();
     for (name, bytes) in files {
         let ["records", chapter, file] = name.split('/').collect::<Vec<_>>()[..] else { continue };
@@ -178,7 +175,7 @@ fn records(root: &Root, files: &Files, manifest: &Manifest, scratch: &Path) -> R
             continue;
         }
         // Through a file, because that is where half-written and foreign records are told apart.
-        let path = scratch.join("record.json");
+        let path = scratch.path().join("record.json");
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
         let record =
             Record::load(&path).map_err(|error| anyhow::anyhow!("{name}: {}", error.root_cause()))?;
@@ -221,10 +218,4 @@ fn check_record(root: &Root, chapter: &str, record: &Record, manifest: &Manifest
         cell.check().with_context(|| format!("cell {}", cell.id))?;
     }
     Ok(())
-}
-
-fn tempfile_folder(root: &Root) -> Result<std::path::PathBuf> {
-    let folder = root.path.join("target/import").join(std::process::id().to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    Ok(folder)
 }

@@ -11,6 +11,22 @@ use crate::root::Root;
 /// The pseudo-cell that holds a record's provenance.
 const RUN: &str = "run";
 
+/// What [`provenance`] knows besides the facts that a record lists itself.
+const FIELDS: [&str; 12] = [
+    "seconds",
+    "device",
+    "compute_capability",
+    "cuda_driver",
+    "driver",
+    "host_cpu",
+    "os",
+    "rustc",
+    "cudarc",
+    "opt_level",
+    "commit",
+    "date",
+];
+
 /// A reference as a page writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
@@ -256,10 +272,10 @@ fn provenance(reference: &Reference, name: &str, slug: &str, record: &Record) ->
         "commit" => &provenance.commit,
         "date" => &origin.date,
         fact => provenance.facts.get(fact).ok_or_else(|| {
-            let facts: Vec<&str> = provenance.facts.keys().map(String::as_str).collect();
+            let facts: Vec<&str> =
+                FIELDS.into_iter().chain(provenance.facts.keys().map(String::as_str)).collect();
             format!(
-                "the provenance of {} ({slug}) has no `{fact}`; there are: seconds, device, compute_capability, \
-                 cuda_driver, driver, host_cpu, os, rustc, cudarc, opt_level, commit, date, {}",
+                "the provenance of {} ({slug}) has no `{fact}`; there are: {}",
                 reference.chapter,
                 list(&facts)
             )

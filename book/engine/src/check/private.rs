@@ -77,11 +77,11 @@ fn absolute_path(line: &str) -> Option<&str> {
             return Some(path);
         }
     }
-    let drive = line.split(delimiter).find(|word| {
+    // A drive's letter starts one on Windows.
+    line.split(delimiter).find(|word| {
         let bytes = word.as_bytes();
         bytes.len() > 3 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && bytes[2] == b'\\'
-    });
-    drive
+    })
 }
 
 /// Whether a slash after `before` starts a path: at a word's start, after a colon, or after a compiler's flag.

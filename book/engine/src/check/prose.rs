@@ -61,11 +61,10 @@ fn typed_numbers(page: &str) -> Vec<(usize, String)> {
             let end = at + unit.len();
             let ends_here = !page[end..].starts_with(|c: char| c.is_alphanumeric() || c == '/' || c == '_');
             let before = page[..at].trim_end_matches([' ', '\u{a0}', '\u{202f}']);
-            let Some(digit) = before.chars().next_back().filter(char::is_ascii_digit) else { continue };
-            if !ends_here || left_alone.iter().any(|range| range.contains(&at)) {
+            let is_number = before.ends_with(|c: char| c.is_ascii_digit());
+            if !is_number || !ends_here || left_alone.iter().any(|range| range.contains(&at)) {
                 continue;
             }
-            let _ = digit;
             let number =
                 before.trim_end_matches(|c: char| c.is_ascii_digit() || ".,\u{a0}\u{202f}".contains(c));
             found.push((line_of(page, at), page[number.len()..end].to_owned()));

@@ -54,11 +54,13 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
     let chapter = known_chapter(&reference, page.root)?;
     let sources = sources(page, &reference, chapter)?;
     let own = own(page, chapter, &reference.cell);
-    // The GPU's record says how it is drawn, and where there is none yet the emulated GPU's.
+    // The GPU's record says how it is drawn, and where there is none yet the emulated GPU's, or the reader's own.
     let cells: Vec<(&Source<'_>, &Cell)> =
         sources.iter().filter_map(|source| Some((source, source.cell?))).collect();
     let name = reference.name.as_deref().unwrap_or_default();
-    let figure = cells.iter().find_map(|(_, cell)| choose_figure(cell, reference.name.as_deref()));
+    let own_cell = own.as_ref().and_then(|own| own.cell);
+    let mut drawn_from = cells.iter().map(|(_, cell)| *cell).chain(own_cell);
+    let figure = drawn_from.find_map(|cell| choose_figure(cell, reference.name.as_deref()));
     let Some(figure) = figure else {
         return timelines(page, &reference, &cells);
     };
@@ -69,6 +71,10 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
         curves.extend(curves_of(figure, cell, source, false).filter(|curve| wanted(curve.series.kind)));
         limits.extend(limits_of(figure, cell, source, false).filter(|line| wanted(line.value.kind)));
     }
+    if let Some((source, cell)) = own.as_ref().and_then(|own| Some((own, own.cell?))) {
+        curves.extend(curves_of(figure, cell, source, true));
+        limits.extend(limits_of(figure, cell, source, true));
+    }
     for place in 0..figure.series.len() {
         if !curves.iter().any(|curve| curve.place == place) {
             let series = &figure.series[place];
@@ -76,10 +82,6 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
                 "`{reference}` shows the series `{series}`, which no record has where it is read from"
             ));
         }
-    }
-    if let Some((source, cell)) = own.as_ref().and_then(|own| Some((own, own.cell?))) {
-        curves.extend(curves_of(figure, cell, source, true));
-        limits.extend(limits_of(figure, cell, source, true));
     }
     let id = page.unique_id(&format!("plot-{chapter}-{}-{name}", reference.cell));
     checked(plot::figure(&FigureInput { id: id.trim_end_matches('-').to_owned(), figure, curves, limits }))
@@ -178,7 +180,9 @@ fn sources<'a>(page: &Page<'a>, reference: &Reference, chapter: &str) -> Result<
         source.named = reference.gpu.is_some();
         sources.push(source);
     }
-    if sources.iter().any(|source| source.cell.is_some()) {
+    // A cell that only the reader has run so far is shown beside "missing": that is how a chapter is written.
+    let own = own(page, chapter, &reference.cell);
+    if sources.iter().chain(&own).any(|source| source.cell.is_some()) {
         return Ok(sources);
     }
     known.sort_unstable();

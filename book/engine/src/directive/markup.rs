@@ -15,9 +15,8 @@ pub fn well_formed(html: &str) -> Result<(), String> {
     let mut rest = html;
     while let Some(start) = rest.find(['<', '&']) {
         let at = &rest[start..];
-        if at.starts_with('&') {
-            let known = at.split_once(';').is_some_and(|(entity, _)| {
-                let name = &entity[1..];
+        if let Some(after) = at.strip_prefix('&') {
+            let known = after.split_once(';').is_some_and(|(name, _)| {
                 name.len() <= 8
                     && !name.is_empty()
                     && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '#')
@@ -25,7 +24,7 @@ pub fn well_formed(html: &str) -> Result<(), String> {
             if !known {
                 return Err("a bare &".to_owned());
             }
-            rest = &at[1..];
+            rest = after;
             continue;
         }
         if let Some(comment) = at.strip_prefix("<!--") {
