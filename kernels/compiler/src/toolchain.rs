@@ -115,22 +115,28 @@ fn version_in(folder: &Path, pin: Pin) -> Option<String> {
         .map(|compiler| compiler.version().into())
 }
 
-/// Installs the pinned wheel. Whoever finishes first wins, so that two of us may run at once.
+/// Installs the pinned wheel.
 fn fetch(pin: Pin, fetched: &Path) -> Result<()> {
+    pip_install(&format!("NVRTC {}", pin.version), pin.requirements, fetched)
+}
+
+/// Has pip install what `requirements` pins into the folder `fetched`. Whoever finishes first wins, so that two of us may
+/// run at once.
+pub(crate) fn pip_install(what: &str, requirements: &str, fetched: &Path) -> Result<()> {
     let toolchain = fetched.parent().context("the toolchain folder has a parent")?;
     fs::create_dir_all(toolchain).with_context(|| format!("creating {}", toolchain.display()))?;
-    let requirements = toolchain.join(format!("nvrtc-{}.txt", pin.version));
-    fs::write(&requirements, pin.requirements)
-        .with_context(|| format!("writing {}", requirements.display()))?;
+    let name = fetched.file_name().unwrap_or_default().display();
+    let list = toolchain.join(format!("{name}.txt"));
+    fs::write(&list, requirements).with_context(|| format!("writing {}", list.display()))?;
 
-    eprintln!("fetching NVRTC {} into target/toolchain with pip (once)", pin.version);
-    let partial = toolchain.join(format!("nvrtc-{}.{}", pin.version, std::process::id()));
+    eprintln!("fetching {what} into target/toolchain with pip (once)");
+    let partial = toolchain.join(format!("{name}.{}", std::process::id()));
     let output = Command::new("python3")
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
         .args(["--only-binary=:all:", "--require-hashes", "--target"])
         .arg(&partial)
         .arg("--requirement")
-        .arg(&requirements)
+        .arg(&list)
         .output()
         .map_err(|_| anyhow!("python3 is not installed"))?;
     if !output.status.success() {
