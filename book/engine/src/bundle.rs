@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use compiler::libclang;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use record::inputs;
@@ -114,12 +115,20 @@ fn build(root: &Root) -> Result<Built> {
     for (_, bench) in &benches {
         command.args(["--bench", bench]);
     }
-    let nvtx = run::with_ranges(&mut command, root.chapters.iter().map(|chapter| chapter.name.as_str()));
-    if !nvtx {
-        eprintln!(
-            "warning: no libclang, so the programs have no NVTX ranges and `run.sh profile` cannot tell phases apart"
-        );
+    // A profile is half of what a bundle is for, and it needs ranges: here libclang is worth a download.
+    let libclang = libclang::find_or_fetch();
+    match &libclang {
+        Ok(libclang) => {
+            let chapters = root.chapters.iter().map(|chapter| chapter.name.as_str());
+            run::with_ranges(&mut command, chapters, libclang);
+        }
+        Err(error) => {
+            eprintln!(
+                "warning: the programs have no NVTX ranges, so `run.sh profile` will refuse them: {error:#}"
+            )
+        }
     }
+    let nvtx = libclang.is_ok();
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("starting cargo build")?;
     if !output.status.success() {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
-use compiler::libclang;
+use compiler::libclang::{self, Libclang};
 use record::{Record, Status};
 
 use crate::root::{Chapter, Root};
@@ -47,7 +47,9 @@ pub enum Outcome {
 pub fn build_command(root: &Root, chapter: &Chapter) -> Command {
     let mut command = cargo(root);
     command.args(["build", "--package", &chapter.name]);
-    with_ranges(&mut command, [chapter.name.as_str()]);
+    if let Ok(libclang) = libclang::find() {
+        with_ranges(&mut command, [chapter.name.as_str()], &libclang);
+    }
     command
 }
 
@@ -174,13 +176,14 @@ pub fn cargo(root: &Root) -> Command {
     command
 }
 
-/// Turns the NVTX ranges of these chapters on in a cargo command that names their packages, where libclang, which the crate
-/// `nvtx` needs to be built, can be had.
-pub fn with_ranges<'n>(command: &mut Command, chapters: impl IntoIterator<Item = &'n str>) -> bool {
-    let Ok(libclang) = libclang::find() else { return false };
+/// Turns the NVTX ranges of these chapters on in a cargo command that names their packages. They need libclang to be built.
+pub fn with_ranges<'n>(
+    command: &mut Command,
+    chapters: impl IntoIterator<Item = &'n str>,
+    libclang: &Libclang,
+) {
     let features: Vec<String> = chapters.into_iter().map(|chapter| format!("{chapter}/nvtx")).collect();
     command.args(["--features", &features.join(",")]).envs(libclang.environment());
-    true
 }
 
 /// Cargo's target folder.
