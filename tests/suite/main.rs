@@ -2,3 +2,13 @@
 
 #[cfg(feature = "installed")]
 mod kernels;
+mod fixture;
+
+#[cfg(feature = "installed")]
+mod browser;
+#[cfg(feature = "installed")]
+mod cudarc_examples;
+#[cfg(feature = "installed")]
+mod pages;
+
+mod serve;

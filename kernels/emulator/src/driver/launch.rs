@@ -165,10 +165,9 @@ impl KernelLaunch {
                 Ok(())
             }
             Err(Stop::Unsupported(reason)) => {
-                log::always(&format!(
-                    "{} was not run to its end: {reason}. This is a limit of the emulated GPU, not an error of the program.",
-                    self.function.kernel.name
-                ));
+                let kernel = &self.function.kernel.name;
+                let limit = "a limit of the emulated GPU, not an error of the program";
+                log::always(&format!("{kernel} was not run to its end: {reason}: {limit}"));
                 context.fail(CUresult::NOT_SUPPORTED);
                 Err(CUresult::NOT_SUPPORTED)
             }

@@ -35,8 +35,8 @@ pub(crate) fn call(name: &str, code: CUresult) {
 
 /// Says it whatever the setting.
 pub(crate) fn always(text: &str) {
-    // A program may have closed its standard error; that is no reason to fail.
-    let _closed = writeln!(std::io::stderr(), "emulated GPU: {text}");
+    // One write, so that lines of several threads stay whole. A program may have closed its standard error.
+    let _closed = std::io::stderr().write_all(format!("emulated GPU: {text}\n").as_bytes());
 }
 
 fn level() -> Log {

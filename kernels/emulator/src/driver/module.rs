@@ -286,7 +286,10 @@ fn compile(context: &Arc<Context>, ptx: &str) -> core::result::Result<Module, Re
     let memory = device.memory().map_err(|code| Refusal::new(code, "there is no device memory"))?;
     let code = code::load(ptx, memory, device.model).map_err(|error| match error {
         code::LoadError::Invalid(message) => Refusal::new(CUresult::INVALID_PTX, message),
-        code::LoadError::Unsupported(message) => Refusal::new(CUresult::NOT_SUPPORTED, message),
+        code::LoadError::Unsupported(message) => {
+            let limit = "a limit of the emulated GPU, not an error of the program";
+            Refusal::new(CUresult::NOT_SUPPORTED, format!("{message}: {limit}"))
+        }
     })?;
     for global in code.globals.values() {
         let kind = memory.find(global.address).map_or(Kind::Global, |allocation| allocation.kind);
