@@ -46,6 +46,7 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(feature = "nvtx")]
 mod domain {
+    use std::ffi::CString;
     use std::sync::OnceLock;
 
     use nvtx::domain::{Domain, LocalRange};
@@ -53,7 +54,7 @@ mod domain {
     static DOMAIN: OnceLock<Domain> = OnceLock::new();
 
     pub(super) fn set(name: &str) {
-        DOMAIN.get_or_init(|| Domain::new(nvtx::Str::from_str_lossy(name)));
+        DOMAIN.get_or_init(|| Domain::new(text(name)));
     }
 
     /// The name is registered, and the profiler gets the registration's number each time: a fresh string would cost ten
@@ -61,7 +62,13 @@ mod domain {
     pub(super) fn open(name: &str) -> LocalRange<'static> {
         // A test or a bench has no chapter.
         let domain = DOMAIN.get_or_init(|| Domain::new(c"lab"));
-        domain.local_range(domain.register_string(nvtx::Str::from_str_lossy(name)))
+        domain.local_range(domain.register_string(text(name)))
+    }
+
+    /// ASCII, as every tool reads it: from a Rust string the crate would make wide characters.
+    fn text(name: &str) -> CString {
+        // A zero byte is in no name that is let through, and a domain may as well be nameless.
+        CString::new(name).unwrap_or_default()
     }
 }
 
