@@ -107,14 +107,17 @@ fn help() -> String {
     let mut text = String::from(
         "Runs a CUDA program on an emulated GPU.
 
-  cargo run -p emulator -- PROGRAM ARGUMENT...   runs a program that speaks the CUDA driver's interface
-  cargo run -p emulator -- --library             prints where the emulated driver is; as libcuda.so.1 in a folder
-                                                 on LD_LIBRARY_PATH it serves any program
-  cargo run -p emulator -- --help                this text
+  cargo run -p emulator -- PROGRAM ARGUMENT...
+      runs a program that speaks the CUDA driver's interface
+  cargo run -p emulator -- --library
+      prints where the emulated driver is; as libcuda.so.1 in a folder on LD_LIBRARY_PATH it serves
+      any program
+  cargo run -p emulator -- --help
+      prints this
 
-It executes PTX, exactly and slowly: what it computes is what a GPU computes, and how long that takes says nothing.
-It does not run machine code for GPUs, nor NVIDIA's libraries that bring such code (cuBLAS, cuDNN, NCCL), nor
-programs of the CUDA runtime (libcudart), which needs NVIDIA's own driver.
+It executes PTX. What it computes is what a GPU computes; how long it takes says nothing about one.
+It does not run machine code for GPUs, nor NVIDIA's libraries that bring such code (cuBLAS, cuDNN,
+NCCL), nor programs of the CUDA runtime (libcudart), which needs NVIDIA's own driver.
 
 Settings, from the environment:
 ",

@@ -123,6 +123,8 @@ struct State {
     count: u64,
     /// What kernels use to check accesses; made anew after a change.
     table: Option<Arc<Table>>,
+    /// Memory of other devices that kernels may use.
+    peers: Vec<&'static Memory>,
     /// Memory that was freed while a kernel may have been using it.
     graveyard: Vec<(Arc<Table>, Allocation)>,
 }
@@ -132,6 +134,9 @@ struct State {
 pub(crate) struct Table {
     /// Sorted by start, without overlaps.
     pub(crate) ranges: Vec<Range>,
+    /// The tables of other devices that some of these ranges are from.
+    #[expect(dead_code, reason = "held, so that their memory stays mapped")]
+    peers: Vec<Arc<Table>>,
 }
 
 /// An allocation as a kernel sees it.
@@ -342,8 +347,28 @@ impl Memory {
         self.read().live.values().copied().collect()
     }
 
-    /// The live allocations for a launch. Memory that is freed while somebody holds the table stays mapped.
+    /// Sets whose memory kernels may use beside their own device's.
+    pub fn reach(&self, peers: Vec<&'static Memory>) {
+        self.write().peers = peers;
+    }
+
+    /// The allocations that a launch may use. Memory that is freed while somebody holds the table stays mapped.
     pub(crate) fn table(&self) -> Arc<Table> {
+        let own = self.own_table();
+        let peers = self.read().peers.clone();
+        if peers.is_empty() {
+            return own;
+        }
+        let peers: Vec<Arc<Table>> =
+            std::iter::once(own).chain(peers.into_iter().map(Memory::own_table)).collect();
+        let mut ranges: Vec<Range> = peers.iter().flat_map(|table| &table.ranges).copied().collect();
+        // Host memory is in the tables of all devices, at one place.
+        ranges.sort_by_key(|range| range.start);
+        ranges.dedup_by_key(|range| range.start);
+        Arc::new(Table { ranges, peers })
+    }
+
+    fn own_table(&self) -> Arc<Table> {
         let mut state = self.write();
         if let Some(table) = &state.table {
             return Arc::clone(table);
@@ -354,7 +379,8 @@ impl Memory {
             distance: (self.pointer(allocation, allocation.address) as u64).wrapping_sub(allocation.address),
             constant: allocation.kind == Kind::Constant,
         };
-        let table = Arc::new(Table { ranges: state.live.values().map(range).collect() });
+        let ranges = state.live.values().map(range).collect();
+        let table = Arc::new(Table { ranges, peers: Vec::new() });
         state.table = Some(Arc::clone(&table));
         table
     }

@@ -117,7 +117,7 @@ fn help_names_every_setting() {
     for setting in emulator::settings::SETTINGS {
         assert!(text.contains(&format!("{}={}", setting.name, setting.values)), "{text}");
     }
-    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 
 #[test]

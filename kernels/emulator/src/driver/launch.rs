@@ -134,8 +134,11 @@ impl KernelLaunch {
     /// Runs it to its end. A fault is the error of later calls, as for a GPU that is still busy when this one returns.
     pub(crate) fn run(&self, context: &Context) -> Result {
         let device = context.device;
+        let memory = device.memory()?;
+        // The device is ours until the launch ends, so nobody else's peers come between.
+        memory.reach(context.peer_memories());
         let machine = Machine {
-            memory: device.memory()?,
+            memory,
             model: device.model,
             settings: device.settings,
             printed: &context.printed,

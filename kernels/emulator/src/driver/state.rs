@@ -281,6 +281,16 @@ impl Context {
         }
     }
 
+    /// Memory of other devices that kernels of this context may use.
+    pub(crate) fn peer_memories(&self) -> Vec<&'static Memory> {
+        let peers = lock(&self.peers);
+        devices()
+            .iter()
+            .filter(|device| peers.contains(&device.ordinal))
+            .filter_map(Device::memory_if_used)
+            .collect()
+    }
+
     /// A kernel failed: from now on every call answers this, until the context is gone.
     pub(crate) fn fail(&self, error: CUresult) {
         // The first error stays.
