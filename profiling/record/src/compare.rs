@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Entry, Kind, Output, Record};
+use crate::{Abscissa, Entry, Kind, Output, Record};
 
 impl Record {
     /// The exact outputs that are in both records and differ, one sentence each, in the order of the story. Cells whose
@@ -35,7 +35,7 @@ impl Record {
 }
 
 /// Names of exact outputs and what they say. Texts are told apart by their place among the cell's texts, entries of a table
-/// by row and column.
+/// by the first entry of their row and by column.
 fn exact(outputs: &[Output]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut texts = 0;
@@ -46,21 +46,25 @@ fn exact(outputs: &[Output]) -> BTreeMap<String, String> {
                 found.insert(format!("text {texts}"), format!("{:?}", text.text));
             }
             Output::Value(value) if value.kind == Kind::Exact => {
-                found.insert(value.name.clone(), format!("{:?} {}", value.point.value, value.unit));
+                found.extend(value.point.value.map(|number| (value.name.clone(), said(number, &value.unit))));
             }
             Output::Series(series) if series.kind == Kind::Exact => {
                 for (x, point) in series.x.iter().zip(&series.points) {
-                    found.insert(
-                        format!("{}[{x:?}]", series.name),
-                        format!("{:?} {}", point.value, series.unit),
-                    );
+                    let place = match x {
+                        Abscissa::Number(number) => number.to_string(),
+                        Abscissa::Label(label) => label.clone(),
+                    };
+                    let number = point.value.map(|number| said(number, &series.unit));
+                    found.extend(number.map(|number| (format!("{}[{place}]", series.name), number)));
                 }
             }
             Output::Table(table) => {
-                for (row, entries) in table.rows.iter().enumerate() {
+                for entries in &table.rows {
+                    let row = entries.first().and_then(word).unwrap_or_default();
                     for (column, entry) in table.columns.iter().zip(entries) {
                         if column.kind == Kind::Exact {
-                            found.insert(format!("{}[{row}, {}]", table.name, column.name), word(entry));
+                            let name = format!("{}[{row}, {}]", table.name, column.name);
+                            found.extend(word(entry).map(|word| (name, word)));
                         }
                     }
                 }
@@ -71,11 +75,16 @@ fn exact(outputs: &[Output]) -> BTreeMap<String, String> {
     found
 }
 
-fn word(entry: &Entry) -> String {
+fn said(number: f64, unit: &str) -> String {
+    format!("{number} {unit}").trim_end().to_owned()
+}
+
+/// What an entry says; nothing where it needs a GPU.
+fn word(entry: &Entry) -> Option<String> {
     match entry {
-        Entry::NeedsGpu(()) => "nothing".to_owned(),
-        Entry::Number(number) => number.to_string(),
-        Entry::Text(text) => format!("{text:?}"),
+        Entry::NeedsGpu(()) => None,
+        Entry::Number(number) => Some(number.to_string()),
+        Entry::Text(text) => Some(text.clone()),
     }
 }
 
@@ -99,7 +108,11 @@ mod tests {
     fn cell(count: f64, time: f64) -> Cell {
         let counts = Series::exact("sectors", "").point("scalar", count);
         let times = Series::measured("time", "s").point("scalar", time);
-        let table = Table::new("t").exact("n", "").measured("time", "s").row([count.into(), time.into()]);
+        let table = Table::new("t").exact("step", "").exact("sectors", "").measured("time", "s").row([
+            "scalar".into(),
+            count.into(),
+            time.into(),
+        ]);
         let outputs = vec![Output::Series(counts), Output::Series(times), Output::Table(table)];
         Cell { id: "c".into(), title: String::new(), seconds: 0.0, order_dependent: false, outputs }
     }
@@ -110,8 +123,21 @@ mod tests {
         let differences = record(cell(4.0, 1.0)).exact_differences(&record(cell(5.0, 1.0)));
         assert_eq!(
             differences,
-            ["c.sectors[Label(\"scalar\")]: Some(4.0)  here, Some(5.0)  there", "c.t[0, n]: 4 here, 5 there"]
+            ["c.sectors[scalar]: 4 here, 5 there", "c.t[scalar, sectors]: 4 here, 5 there"]
         );
+    }
+
+    #[test]
+    fn what_one_of_the_two_has_not_is_left_out() {
+        let mut needs_gpu = cell(4.0, 1.0);
+        if let Output::Series(counts) = &mut needs_gpu.outputs[0] {
+            counts.points[0].value = None;
+        }
+        if let Output::Table(table) = &mut needs_gpu.outputs[2] {
+            table.rows[0][1] = Entry::NeedsGpu(());
+            table.rows.insert(0, vec!["float4".into(), 1.into(), 1.into()]);
+        }
+        assert!(record(needs_gpu).exact_differences(&record(cell(5.0, 1.0))).is_empty());
     }
 
     #[test]
