@@ -14,8 +14,8 @@ use crate::static_book::{self, Problem};
 pub use private::{Machine, private};
 
 /// What is wrong, in the order of files and lines: directives that do not resolve, claims that do not hold, links that lead
-/// nowhere, measured numbers typed in prose, records that are stale, incomplete or say whose machine it was, chapters without a
-/// page or a record.
+/// nowhere, measured numbers typed in prose, records that are stale, incomplete, at odds with each other or say whose machine it
+/// was, chapters without a page or a record.
 ///
 /// # Errors
 /// When the book cannot be built at all.
@@ -30,9 +30,11 @@ pub fn check(root: &Root) -> Result<Vec<Problem>> {
     for loaded in records.committed() {
         problems.extend(check_record(root, loaded, &machine));
     }
-    let summary = std::fs::read_to_string(root.book().join("src/SUMMARY.md")).context("reading SUMMARY.md")?;
+    let summary =
+        std::fs::read_to_string(root.book().join("src/SUMMARY.md")).context("reading SUMMARY.md")?;
     for chapter in &root.chapters {
         problems.extend(check_chapter(root, chapter, &records, &summary));
+        problems.extend(compare_exact(root, chapter, &records));
     }
     problems.sort();
     problems.dedup();
@@ -81,6 +83,25 @@ fn check_record(root: &Root, loaded: &Loaded, machine: &Machine) -> Vec<Problem>
         Err(error) => complain(error.to_string()),
     }
     problems
+}
+
+/// What is called exact is the same in the records of every device.
+fn compare_exact(root: &Root, chapter: &Chapter, records: &Records) -> Vec<Problem> {
+    let of_chapter = records.committed().filter(|loaded| loaded.chapter == chapter.name);
+    let readable: Vec<_> =
+        of_chapter.filter_map(|loaded| Some((loaded, loaded.record.as_ref().ok()?))).collect();
+    let Some((_, emulated)) = readable.iter().find(|(loaded, _)| loaded.slug == EMULATED) else {
+        return Vec::new();
+    };
+    let others = readable.iter().filter(|(loaded, _)| loaded.slug != EMULATED);
+    let differences = others.flat_map(|(loaded, record)| {
+        record.exact_differences(emulated).into_iter().map(|difference| Problem {
+            file: root.relative(&loaded.path),
+            line: 0,
+            what: format!("it calls exact what differs from the {EMULATED} record: {difference}"),
+        })
+    });
+    differences.collect()
 }
 
 fn check_chapter(root: &Root, chapter: &Chapter, records: &Records, summary: &str) -> Vec<Problem> {

@@ -118,3 +118,17 @@ fn a_profile_has_inputs_of_its_own() {
         @"book/records/h200/ch01-sample/record.json: its profile is stale, because chapters/ch01-sample/src/lib.rs has changed"
     );
 }
+
+#[test]
+fn what_is_exact_is_the_same_in_every_record() {
+    assert_snapshot!(
+        check(|fixture| {
+            let mut record = fixture.fresh("h200");
+            if let record::Output::Value(elements) = &mut record.cells[0].outputs[1] {
+                elements.point.value = Some(1.0);
+            }
+            fixture.save("h200", &record);
+        }),
+        @"book/records/h200/ch01-sample/record.json: it calls exact what differs from the emulated record: copies.elements: 1 here, 65536 there"
+    );
+}
