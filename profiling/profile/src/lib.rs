@@ -15,7 +15,6 @@
 
 pub mod doctor;
 pub mod invocation;
-pub mod libclang;
 pub mod ncu;
 pub mod nsys;
 pub mod reading;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use compiler::libclang;
 use record::chapter::Profiled;
 use record::{Cell, Entry, Profile, Table};
 
 use crate::invocation::Invocation;
-use crate::libclang;
 use crate::ncu;
 use crate::nsys;
 use crate::store::{self, Destination};
@@ -160,9 +160,8 @@ fn target(request: &Request, home: &Home, chapter: &str) -> anyhow::Result<Targe
 
 fn build(home: &Home, chapter: &str) -> anyhow::Result<PathBuf> {
     let Home::Checkout(_) = home else { return Ok(home.program(chapter)) };
-    let libclang = libclang::find().context(
-        "a profile needs NVTX ranges, and they need libclang to be built, which is not on this machine",
-    )?;
+    let libclang = libclang::find_or_fetch()
+        .context("a profile needs NVTX ranges, and they need libclang to be built")?;
     home.build(chapter, &libclang.environment())
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use compiler::libclang;
+
 use super::Check;
-use crate::libclang;
 use crate::ncu::session::PERMISSION_FIX;
 use crate::nsys::session::libraries_fix;
 use crate::tools::{Places, version_of};
