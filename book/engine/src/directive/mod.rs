@@ -158,12 +158,27 @@ fn checked(html: String) -> Result<String, String> {
 }
 
 fn problem_box(problem: &Problem, block: bool) -> String {
-    let text = escape(&problem.to_string()).replace("{{#", "&#123;&#123;#").replace('\n', "<br>");
+    let text = problem.to_string();
     if block {
+        let text = escape(&text).replace('{', "&#123;").replace('\n', "<br>");
         format!("<div class=\"lab-problem\" role=\"alert\">{text}</div>")
     } else {
-        format!("<span class=\"lab-problem\" role=\"alert\">{text}</span>")
+        format!("<span class=\"lab-problem\" role=\"alert\">{}</span>", inline(&text))
     }
+}
+
+/// Text that Markdown leaves as it is, in a table too.
+fn inline(text: &str) -> String {
+    let mut html = String::new();
+    for c in escape(text).chars() {
+        match c {
+            '*' | '_' | '|' | '`' | '[' | ']' | '\\' | '~' | '{' | '\n' => {
+                html.push_str(&format!("&#{};", u32::from(c)))
+            }
+            c => html.push(c),
+        }
+    }
+    html
 }
 
 fn line_start(text: &str, line: usize) -> usize {

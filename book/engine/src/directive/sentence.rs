@@ -2,7 +2,7 @@
 
 use record::format;
 
-use super::{Page, checked};
+use super::{Page, checked, inline};
 use crate::claim;
 use crate::html::escape;
 use crate::reference::{Found, Origin, Reference, resolve};
@@ -49,18 +49,4 @@ pub(super) fn claim(page: &Page<'_>, arguments: &str) -> Result<String, String> 
 
 fn source(origin: &Origin) -> String {
     format!("{}, {}", origin.device, origin.date)
-}
-
-/// Text that Markdown leaves as it is, in a table too.
-fn inline(text: &str) -> String {
-    let mut html = String::new();
-    for c in escape(text).chars() {
-        match c {
-            '*' | '_' | '|' | '`' | '[' | ']' | '\\' | '~' | '{' => {
-                html.push_str(&format!("&#{};", u32::from(c)))
-            }
-            c => html.push(c),
-        }
-    }
-    html
 }
