@@ -108,9 +108,10 @@ fn who_am_i(cell: &mut Cell) -> Result<()> {
 
     cell.value("compiled_for", f64::from(answers[0]), "");
     cell.value("warp_size", f64::from(answers[1]), "");
-    for (block, words) in answers.chunks(4).enumerate() {
-        cell.measured_text(format!("block {block} ran on multiprocessor {} of {}", words[2], words[3]));
-    }
+    let places = answers.chunks(4).enumerate();
+    let places = places
+        .map(|(block, words)| format!("block {block} ran on multiprocessor {} of {}", words[2], words[3]));
+    cell.measured_text(places.collect::<Vec<_>>().join("\n"));
     Ok(())
 }
 // ANCHOR_END: who_am_i
@@ -267,12 +268,13 @@ fn fault(cell: &mut Cell) -> Result<()> {
     let module = context.load_module(Ptx::from_src(image.ptx().to_str()?))?;
     let kernel = module.load_function(image.name().to_str()?)?;
     let shape = LaunchConfig { grid_dim: (4, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-    let mut launch = stream.launch_builder(&kernel);
-    launch.arg(&a).arg(&b).arg(&mut c).arg(&n);
-    // SAFETY: it is not. The kernel touches 96 bytes past the end of each vector.
-    unsafe { launch.launch(shape)? };
-
-    let (answer, messages) = lab::driver_messages(|| Ok(stream.synchronize()))?;
+    let (answer, messages) = lab::driver_messages(|| {
+        let mut launch = stream.launch_builder(&kernel);
+        launch.arg(&a).arg(&b).arg(&mut c).arg(&n);
+        // SAFETY: it is not. The kernel touches 96 bytes past the end of each vector.
+        unsafe { launch.launch(shape)? };
+        Ok(stream.synchronize())
+    })?;
     // ANCHOR_END: fault
     cell.measured_text(match answer {
         Ok(()) => "The driver noticed nothing.".to_owned(),

@@ -9,11 +9,11 @@ use lab::Cell;
 
 /// Every tool that the chapter shows, and what it is for.
 pub(crate) const ALL: [(&str, &str); 5] = [
-    ("nvidia-smi", "tells how the device is; NVIDIA's driver brings it"),
-    ("compute-sanitizer", "finds wrong accesses and races"),
-    ("cuda-gdb", "stops a kernel and looks inside"),
-    ("nsys", "draws what happens when"),
-    ("ncu", "counts what a kernel does to the hardware"),
+    ("nvidia-smi", "NVIDIA's driver brings it; it tells how the device is"),
+    ("compute-sanitizer", "the CUDA Toolkit brings it; it finds wrong accesses and races"),
+    ("cuda-gdb", "the CUDA Toolkit brings it; it stops a kernel and looks inside"),
+    ("nsys", "install Nsight Systems; it draws what happens when"),
+    ("ncu", "install Nsight Compute; it counts what a kernel does to the hardware"),
 ];
 
 pub(crate) fn nvidia_smi(cell: &mut Cell) -> Result<()> {

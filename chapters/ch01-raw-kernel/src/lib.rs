@@ -561,9 +561,10 @@ fn peers(cell: &mut Cell) -> Result<()> {
         .measured("kernel", "GB/s")
         .measured("enqueue a launch", "s")
         .measured("there and back", "s");
+    let mut unmeasured = Vec::new();
     match lab::peers::cuda_library("ch01_cuda.cu") {
         Ok(library) => against_cuda(cell, &library, &mut table)?,
-        Err(missing) => cell.measured_text(format!("CUDA C++ was not measured: {missing}.")),
+        Err(missing) => unmeasured.push(format!("CUDA C++ was not measured: {missing}.")),
     }
     for script in PYTHON_PEERS {
         cell.tick(script);
@@ -575,10 +576,15 @@ fn peers(cell: &mut Cell) -> Result<()> {
                 peer.number("launch_us").map(|microseconds| microseconds / 1e6),
                 peer.number("end_to_end_ms").map(|milliseconds| milliseconds / 1e3),
             ]),
-            Err(missing) => cell.measured_text(format!("{script} was not measured: {missing}.")),
+            Err(missing) => unmeasured.push(format!("{script} was not measured: {missing}.")),
         }
     }
-    cell.table(table);
+    if !table.rows.is_empty() {
+        cell.table(table);
+    }
+    if !unmeasured.is_empty() {
+        cell.measured_text(unmeasured.join("\n"));
+    }
     Ok(())
 }
 
@@ -696,16 +702,18 @@ fn refusals(cell: &mut Cell) -> Result<()> {
     let too_many_threads = Shape { blocks: 1, threads: 2048 };
     let mut nothing: [*mut c_void; 4] = [ptr::null_mut(); 4];
 
-    let mistakes: [(&str, Result<(), DriverError>); 5] = [
-        // SAFETY: the driver refuses the shape before it looks at the arguments.
-        ("a block of 2048 threads", unsafe {
-            kernel.launch(too_many_threads, ptr::null_mut(), &mut nothing)
-        }),
-        ("a kernel that the module does not have", Kernel::load(scalar.ptx(), c"vector_ad").map(drop)),
-        ("an instruction that PTX does not have", Kernel::load(MISSPELT, c"kernel").map(drop)),
-        ("PTX newer than the driver", Kernel::load(FROM_THE_FUTURE, c"kernel").map(drop)),
-        ("2^60 bytes of memory", DeviceMemory::allocate(1 << 58).map(drop)),
-    ];
+    let (mistakes, messages) = lab::driver_messages(|| {
+        Ok([
+            // SAFETY: the driver refuses the shape before it looks at the arguments.
+            ("a block of 2048 threads", unsafe {
+                kernel.launch(too_many_threads, ptr::null_mut(), &mut nothing)
+            }),
+            ("a kernel that the module does not have", Kernel::load(scalar.ptx(), c"vector_ad").map(drop)),
+            ("an instruction that PTX does not have", Kernel::load(MISSPELT, c"kernel").map(drop)),
+            ("PTX newer than the driver", Kernel::load(FROM_THE_FUTURE, c"kernel").map(drop)),
+            ("2^60 bytes of memory", DeviceMemory::allocate(1 << 58).map(drop)),
+        ])
+    })?;
     // ANCHOR_END: refusals
     let mut table = Table::new("refusals")
         .exact("asked for", "")
@@ -719,6 +727,9 @@ fn refusals(cell: &mut Cell) -> Result<()> {
         table.push(row![mistake, call, format!("{code:?}"), code as u32]);
     }
     cell.table(table);
+    if !messages.is_empty() {
+        cell.measured_text(messages);
+    }
     Ok(())
 }
 

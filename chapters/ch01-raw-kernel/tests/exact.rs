@@ -19,7 +19,8 @@ fn exact_outputs_equal_the_committed_ones() {
         .unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 
-    let computed = Record::load(&record::path(folder.path(), CHAPTER)).unwrap().expect("the run leaves a record");
+    let computed =
+        Record::load(&record::path(folder.path(), CHAPTER)).unwrap().expect("the run leaves a record");
     assert_eq!(computed.status, Status::Complete);
     assert_eq!(computed.exact_outputs(), committed.exact_outputs());
     assert!(!computed.exact_outputs().is_empty());
