@@ -10,7 +10,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 /// What an allocation is.
@@ -123,10 +123,38 @@ struct State {
     count: u64,
     /// What kernels use to check accesses; made anew after a change.
     table: Option<Arc<Table>>,
-    /// Memory of other devices that kernels may use.
-    peers: Vec<&'static Memory>,
+    /// What the next launch may use, and who wants to know what it used.
+    view: View,
     /// Memory that was freed while a kernel may have been using it.
     graveyard: Vec<(Arc<Table>, Allocation)>,
+}
+
+/// What launches may use beside their own device's memory, and who wants to know what they used.
+#[derive(Clone, Default)]
+pub struct View {
+    /// Memory of other devices.
+    pub peers: Vec<&'static Memory>,
+    /// Who wants to know.
+    pub footprint: Option<Arc<Footprint>>,
+}
+
+/// The bytes that a launch used: in each allocation, from the lowest to the highest, apart for reads and writes.
+#[derive(Debug, Default)]
+pub struct Footprint(Mutex<BTreeMap<(u64, bool), std::ops::Range<u64>>>);
+
+impl Footprint {
+    /// Notes an access to the allocation that starts at `start`.
+    pub(crate) fn note(&self, start: u64, bytes: std::ops::Range<u64>, writes: bool) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = used.entry((start, writes)).or_insert(bytes.clone());
+        *used = used.start.min(bytes.start)..used.end.max(bytes.end);
+    }
+
+    /// The bytes, and whether they were written.
+    pub fn uses(&self) -> Vec<(std::ops::Range<u64>, bool)> {
+        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().map(|(&(_, writes), bytes)| (bytes.clone(), writes)).collect()
+    }
 }
 
 /// The live allocations at one moment, for a launch.
@@ -134,9 +162,11 @@ struct State {
 pub(crate) struct Table {
     /// Sorted by start, without overlaps.
     pub(crate) ranges: Vec<Range>,
-    /// The tables of other devices that some of these ranges are from.
+    /// Who wants to know which of them are used.
+    pub(crate) footprint: Option<Arc<Footprint>>,
+    /// The tables that the ranges are from.
     #[expect(dead_code, reason = "held, so that their memory stays mapped")]
-    peers: Vec<Arc<Table>>,
+    kept: Vec<Arc<Table>>,
 }
 
 /// An allocation as a kernel sees it.
@@ -347,25 +377,24 @@ impl Memory {
         self.read().live.values().copied().collect()
     }
 
-    /// Sets whose memory kernels may use beside their own device's.
-    pub fn reach(&self, peers: Vec<&'static Memory>) {
-        self.write().peers = peers;
+    /// Sets what the next launches may use, and who wants to know what they used.
+    pub fn prepare(&self, view: View) {
+        self.write().view = view;
     }
 
     /// The allocations that a launch may use. Memory that is freed while somebody holds the table stays mapped.
     pub(crate) fn table(&self) -> Arc<Table> {
         let own = self.own_table();
-        let peers = self.read().peers.clone();
-        if peers.is_empty() {
+        let View { peers, footprint } = self.read().view.clone();
+        if peers.is_empty() && footprint.is_none() {
             return own;
         }
-        let peers: Vec<Arc<Table>> =
-            std::iter::once(own).chain(peers.into_iter().map(Memory::own_table)).collect();
-        let mut ranges: Vec<Range> = peers.iter().flat_map(|table| &table.ranges).copied().collect();
+        let kept: Vec<Arc<Table>> = std::iter::once(own).chain(peers.into_iter().map(Memory::own_table)).collect();
+        let mut ranges: Vec<Range> = kept.iter().flat_map(|table| &table.ranges).copied().collect();
         // Host memory is in the tables of all devices, at one place.
         ranges.sort_by_key(|range| range.start);
         ranges.dedup_by_key(|range| range.start);
-        Arc::new(Table { ranges, peers })
+        Arc::new(Table { ranges, footprint, kept })
     }
 
     fn own_table(&self) -> Arc<Table> {
@@ -380,7 +409,7 @@ impl Memory {
             constant: allocation.kind == Kind::Constant,
         };
         let ranges = state.live.values().map(range).collect();
-        let table = Arc::new(Table { ranges, peers: Vec::new() });
+        let table = Arc::new(Table { ranges, ..Table::default() });
         state.table = Some(Arc::clone(&table));
         table
     }
@@ -463,17 +492,17 @@ impl Memory {
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let dead = state.graveyard.iter().map(|(_, allocation)| allocation);
         for allocation in state.live.values().chain(dead).filter(|allocation| allocation.kind.is_host()) {
             if allocation.kind != Kind::Registered {

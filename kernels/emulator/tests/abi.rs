@@ -4,7 +4,7 @@ mod common;
 
 use std::{
     ffi::{CStr, c_char, c_void},
-    ptr::{null, null_mut},
+    ptr::{null, null_mut, without_provenance_mut},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -345,9 +345,14 @@ fn host_functions_run_in_order() {
     let _context = Context::new();
     let mut stream = 0usize;
     ok!(cuStreamCreate(&mut stream as *mut usize, 0u32));
-    ok!(cuLaunchHostFunc(stream, step as extern "C" fn(_), 1 as *mut c_void));
-    ok!(cuStreamAddCallback(stream, callback as extern "C" fn(_, _, _), 2 as *mut c_void, 0u32));
-    ok!(cuLaunchHostFunc(stream, step as extern "C" fn(_), 3 as *mut c_void));
+    ok!(cuLaunchHostFunc(stream, step as extern "C" fn(_), without_provenance_mut::<c_void>(1)));
+    ok!(cuStreamAddCallback(
+        stream,
+        callback as extern "C" fn(_, _, _),
+        without_provenance_mut::<c_void>(2),
+        0u32
+    ));
+    ok!(cuLaunchHostFunc(stream, step as extern "C" fn(_), without_provenance_mut::<c_void>(3)));
     ok!(cuStreamSynchronize(stream));
     assert_eq!(STEPS.load(Ordering::SeqCst), 123);
     ok!(cuStreamDestroy_v2(stream));
@@ -444,8 +449,9 @@ fn kernels_are_launched_with_either_kind_of_parameters() {
     buffer[8..16].copy_from_slice(&out.to_ne_bytes());
     buffer[16..].copy_from_slice(&100u32.to_ne_bytes());
     let mut size = buffer.len();
-    let mut extra =
-        [1 as *mut c_void, buffer.as_mut_ptr().cast(), 2 as *mut c_void, (&raw mut size).cast(), null_mut()];
+    let (pointer, bytes) = (without_provenance_mut(1), without_provenance_mut(2));
+    let mut extra: [*mut c_void; 5] =
+        [pointer, buffer.as_mut_ptr().cast(), bytes, (&raw mut size).cast(), null_mut()];
     let mixed = function(module, c"mixed");
     let none = null_mut::<*mut c_void>();
     ok!(cuLaunchKernel(mixed, 1u32, 1u32, 1u32, 1u32, 1u32, 1u32, 0u32, 0usize, none, extra.as_mut_ptr(),));

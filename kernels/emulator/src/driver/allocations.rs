@@ -51,7 +51,9 @@ pub(crate) fn allocate(
     flags: u32,
     pool: Option<Handle<Pool>>,
 ) -> Result<u64> {
-    if let Some(host) = host_available()
+    // Only large allocations are worth the question.
+    if bytes > 64 << 20
+        && let Some(host) = host_available()
         && bytes > host
     {
         log::reason(&format!(

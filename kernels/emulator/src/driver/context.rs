@@ -10,6 +10,7 @@ use super::{
     error::{CUresult, Result},
     event::Event,
     handle::Handle,
+    order,
     state::{self, CUcontext, CUdevice, Context, current, device, lock},
     stream,
 };
@@ -298,5 +299,7 @@ fn create(answer: Out<CUcontext>, flags: u32, ordinal: CUdevice) -> Result {
 
 fn wait_for(context: &Context) -> Result {
     stream::refuse_while_capturing(context)?;
-    context.synchronize()
+    context.synchronize()?;
+    order::host_waited_for_context(context.id);
+    Ok(())
 }

@@ -6,6 +6,7 @@ use super::{
     abi::{In, driver},
     allocations, capture,
     error::{CUresult, Result},
+    order::{self, Use},
     state::CUcontext,
     stream::{self, CUstream},
     work::{self, Work},
@@ -218,14 +219,16 @@ impl Side {
         Ok(Side { address, device, pitch: pitch as u64, slice: slice as u64 })
     }
 
+    /// Bytes from the first to the last.
+    fn extent(&self, copy: &Copy) -> Option<u64> {
+        let rows = (copy.height - 1).checked_mul(self.pitch)?;
+        let slices = (copy.depth - 1).checked_mul(self.slice)?;
+        rows.checked_add(slices)?.checked_add(copy.width)
+    }
+
     /// Where the bytes are, checked as far as anybody knows their bounds.
     fn resolve(&self, copy: &Copy) -> Result<*mut u8> {
-        let rows = (copy.height - 1).checked_mul(self.pitch);
-        let slices = (copy.depth - 1).checked_mul(self.slice);
-        let extent = rows
-            .zip(slices)
-            .and_then(|(rows, slices)| rows.checked_add(slices)?.checked_add(copy.width))
-            .ok_or(CUresult::INVALID_VALUE)?;
+        let extent = self.extent(copy).ok_or(CUresult::INVALID_VALUE)?;
         if self.device || allocations::find(self.address).is_some() {
             return allocations::host_pointer(self.address, extent);
         }
@@ -313,6 +316,15 @@ impl Copy {
         self.to.resolve(self).map(drop)
     }
 
+    /// The bytes that it reads and writes, each from the first to the last.
+    pub(crate) fn uses(&self) -> Vec<Use> {
+        let used = |side: &Side, writes| {
+            let extent = side.extent(self).unwrap_or(0);
+            Use { bytes: side.address..side.address.saturating_add(extent), writes }
+        };
+        if self.width == 0 { Vec::new() } else { vec![used(&self.from, false), used(&self.to, true)] }
+    }
+
     /// Copies.
     pub(crate) fn run(&self) -> Result {
         if self.width == 0 {
@@ -339,7 +351,9 @@ fn now(copy: Result<Copy>) -> Result {
     capture::refuse_unsafe()?;
     copy.check()?;
     work::submit(&stream, Work::Copy(copy))?;
-    stream.context.synchronize()
+    stream.context.synchronize()?;
+    order::host_waited_for_stream(&stream);
+    Ok(())
 }
 
 fn later(copy: Result<Copy>, stream: CUstream) -> Result {

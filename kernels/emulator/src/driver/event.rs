@@ -13,6 +13,7 @@ use super::{
     capture::Point,
     error::{CUresult, Result},
     handle::{Handle, objects},
+    order,
     state::{Context, current, lock},
     stream::{self, CUstream},
     work::{self, Work},
@@ -82,6 +83,7 @@ driver! {
         if event.context.host_functions.are_pending() && matches!(event.recorded(), Recorded::At(_)) {
             return Err(CUresult::NOT_READY);
         }
+        order::host_waited_for_event(handle.number());
         Ok(())
     }
 
@@ -89,7 +91,9 @@ driver! {
     call cuEventSynchronize 2000 (handle: Handle<Event>) {
         let event = handle.get()?;
         event.refuse_captured()?;
-        event.context.synchronize()
+        event.context.synchronize()?;
+        order::host_waited_for_event(handle.number());
+        Ok(())
     }
 
     /// Destroys the event.

@@ -11,7 +11,7 @@ use super::{
     error::{CUresult, Result},
     handle::{Handle, objects},
     state::{Context, current, lock},
-    stream::{self, CUstream},
+    stream::{self, CUstream, Stream},
     work::{self, Work},
 };
 use crate::memory::Kind;
@@ -406,8 +406,8 @@ impl Node {
 
 impl Chain {
     /// Does the work.
-    pub(crate) fn run(&self, context: &Context) -> Result {
-        self.links.iter().filter(|link| link.enabled).try_for_each(|link| work::run(context, &link.work))
+    pub(crate) fn run(&self, stream: &Stream) -> Result {
+        self.links.iter().filter(|link| link.enabled).try_for_each(|link| work::run(stream, &link.work))
     }
 }
 

@@ -8,12 +8,13 @@ use super::{
     error::{CUresult, Result},
     function::{self, CUfunction, Function},
     log, occupancy,
-    state::Context,
-    stream::{self, CUstream},
+    order::{self, Use},
+    stream::{self, CUstream, Stream},
     work::{self, Work},
 };
 use crate::{
     grid::{self, Launch, Machine, Stop},
+    memory::{Footprint, View},
     model::Limits,
 };
 
@@ -132,11 +133,13 @@ impl KernelLaunch {
     }
 
     /// Runs it to its end. A fault is the error of later calls, as for a GPU that is still busy when this one returns.
-    pub(crate) fn run(&self, context: &Context) -> Result {
+    pub(crate) fn run(&self, stream: &Stream) -> Result {
+        let context = &stream.context;
         let device = context.device;
         let memory = device.memory()?;
         // The device is ours until the launch ends, so nobody else's peers come between.
-        memory.reach(context.peer_memories());
+        let footprint = order::is_checked().then(Arc::<Footprint>::default);
+        memory.prepare(View { peers: context.peer_memories(), footprint: footprint.clone() });
         let machine = Machine {
             memory,
             model: device.model,
@@ -158,6 +161,11 @@ impl KernelLaunch {
             Ok(counters) => {
                 if let Some(path) = &device.settings.counters {
                     counters_file::append(path, &launch, &counters, started.elapsed());
+                }
+                if let Some(footprint) = footprint {
+                    let what = format!("kernel {}", self.function.kernel.name);
+                    let used = |(bytes, writes)| Use { bytes, writes };
+                    work::note(stream, &what, || footprint.uses().into_iter().map(used).collect());
                 }
                 Ok(())
             }

@@ -7,7 +7,7 @@ use super::{
     allocations::{self, allocate},
     capture, device,
     error::{CUresult, Result},
-    pool,
+    order, pool,
     state::{CUdevice, Context, current, lock},
     stream::{self, CUstream},
 };
@@ -69,6 +69,7 @@ driver! {
             return Ok(());
         }
         context.synchronize()?;
+        order::host_waited_for_context(context.id);
         allocations::free(address, &[Kind::Device, Kind::Managed])
     }
 
@@ -119,6 +120,7 @@ driver! {
             return Ok(());
         }
         context.synchronize()?;
+        order::host_waited_for_context(context.id);
         allocations::free(address, &[Kind::Pinned])
     }
 
@@ -142,6 +144,7 @@ driver! {
             return Err(CUresult::INVALID_VALUE);
         }
         context.synchronize()?;
+        order::host_waited_for_context(context.id);
         allocations::free(address, &[Kind::Registered]).map_err(|_| CUresult::HOST_MEMORY_NOT_REGISTERED)
     }
 

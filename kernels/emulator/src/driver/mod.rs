@@ -36,6 +36,7 @@ mod event;
 mod graph;
 mod graph_nodes;
 mod host_functions;
+mod order;
 mod stream;
 mod work;
 

@@ -17,6 +17,7 @@ use super::{
     graph::GraphMemory,
     handle::{Handle, objects},
     memory::Location,
+    order::Use,
     state::{Device, device, lock},
     stream::{self, CUstream, Stream},
     work::{self, Work},
@@ -194,6 +195,9 @@ pub(crate) fn allocate(stream: &Stream, bytes: usize, handle: Handle<Pool>) -> R
     if stream.capture().is_some() {
         work::submit(stream, Work::Allocate(Arc::new(GraphMemory::new(address))))?;
     }
+    if stream.capture().is_none() {
+        work::note(stream, "cuMemAllocAsync", || vec![Use { bytes: address..address + bytes, writes: true }]);
+    }
     Ok(address)
 }
 
@@ -206,5 +210,9 @@ pub(crate) fn free(stream: &Stream, address: u64) -> Result {
     }
     stream.context.host_functions.wait();
     drop(stream.context.device.work());
+    if let Some(allocation) = allocations::find(address) {
+        let bytes = address..address + allocation.bytes;
+        work::note(stream, "cuMemFreeAsync", || vec![Use { bytes, writes: true }]);
+    }
     allocations::free(address, &[Kind::Device])
 }

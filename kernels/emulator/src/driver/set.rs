@@ -4,6 +4,7 @@ use super::{
     abi::driver,
     allocations,
     error::{CUresult, Result},
+    order::Use,
     stream::{self, CUstream},
     work::{self, Work},
 };
@@ -131,6 +132,13 @@ impl Set {
             }
         }
         Ok(())
+    }
+
+    /// The bytes that it writes, from the first to the last.
+    pub(crate) fn used(&self) -> Use {
+        let row = self.width * u64::from(self.element);
+        let last = if row == 0 || self.height == 0 { 0 } else { (self.height - 1) * self.pitch + row };
+        Use { bytes: self.address..self.address + last, writes: true }
     }
 
     /// Where the first byte is; nothing for a fill of nothing.

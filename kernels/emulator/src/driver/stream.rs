@@ -19,6 +19,7 @@ use super::{
     error::{CUresult, Result},
     event::Event,
     handle::{Handle, objects},
+    order,
     state::{CUcontext, CUdevice, Context, current, lock},
     work::{self, HostFunction, Work},
 };
@@ -115,9 +116,11 @@ driver! {
             return Err(CUresult::INVALID_VALUE);
         }
         let stream = get(handle)?;
-        let event = event.get()?;
+        let recorded = event.get()?;
         stream.context.check()?;
-        capture::wait(&stream, &event)
+        capture::wait(&stream, &recorded)?;
+        order::waited(&stream, event.number());
+        Ok(())
     }
 
     /// Calls a function of the program after the work before.
@@ -163,14 +166,20 @@ driver! {
         let stream = get(handle)?;
         stream.refuse_while_capturing()?;
         stream.context.check()?;
-        if stream.context.host_functions.are_pending() { Err(CUresult::NOT_READY) } else { Ok(()) }
+        if stream.context.host_functions.are_pending() {
+            return Err(CUresult::NOT_READY);
+        }
+        order::host_waited_for_stream(&stream);
+        Ok(())
     }
 
     /// Waits for the work.
     call cuStreamSynchronize 2000, cuStreamSynchronize_ptsz 7000 (handle: CUstream) {
         let stream = get(handle)?;
         stream.refuse_while_capturing()?;
-        stream.context.synchronize()
+        stream.context.synchronize()?;
+        order::host_waited_for_stream(&stream);
+        Ok(())
     }
 
     /// Destroys the stream; its work is done.

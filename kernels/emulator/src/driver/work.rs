@@ -10,8 +10,8 @@ use super::{
     graph::{Chain, GraphMemory},
     handle::Handle,
     launch::KernelLaunch,
+    order::{self, Use},
     set::Set,
-    state::Context,
     stream::Stream,
 };
 
@@ -61,11 +61,12 @@ pub(crate) fn submit(stream: &Stream, work: Work) -> Result {
     if stream.legacy {
         capture::refuse_implicit(stream)?;
     }
-    run(&stream.context, &work)
+    run(stream, &work)
 }
 
-/// Does work of a context.
-pub(crate) fn run(context: &Context, work: &Work) -> Result {
+/// Does work of a stream.
+pub(crate) fn run(stream: &Stream, work: &Work) -> Result {
+    let context = &stream.context;
     if let Work::Host(host) = work {
         let HostFunction { function, data } = *host;
         context.host_functions.run(move || function(data as *mut c_void));
@@ -74,19 +75,43 @@ pub(crate) fn run(context: &Context, work: &Work) -> Result {
     context.host_functions.wait();
     let device = context.device.work();
     match work {
-        Work::Kernel(launch) => launch.run(context),
-        Work::Copy(copy) => copy.run(),
-        Work::Set(set) => set.run(),
+        Work::Kernel(launch) => launch.run(stream),
+        Work::Copy(copy) => {
+            copy.run()?;
+            note(stream, "a copy", || copy.uses());
+            Ok(())
+        }
+        Work::Set(set) => {
+            set.run()?;
+            note(stream, "a fill", || vec![set.used()]);
+            Ok(())
+        }
         Work::Record(event) => {
             // An event that a graph records may have been destroyed meanwhile.
             event.get()?.record_now();
+            order::recorded(event.number(), stream);
+            Ok(())
+        }
+        Work::Wait(event) => {
+            order::waited(stream, event.number());
             Ok(())
         }
         Work::Graph(chain) => {
             drop(device);
-            chain.run(context)
+            chain.run(stream)
         }
-        Work::Empty | Work::Wait(_) | Work::Allocate(_) | Work::Free(_) | Work::Host(_) => Ok(()),
+        Work::Empty | Work::Allocate(_) | Work::Free(_) | Work::Host(_) => Ok(()),
+    }
+}
+
+/// Notes the bytes that an operation used, where the order of streams is checked. What nothing orders is a fault.
+pub(crate) fn note(stream: &Stream, what: &str, uses: impl FnOnce() -> Vec<Use>) {
+    if order::is_checked()
+        && let Some(report) = order::operation(stream, what, &uses())
+    {
+        stream.context.print();
+        eprint!("{report}");
+        stream.context.fail(CUresult::LAUNCH_FAILED);
     }
 }
 

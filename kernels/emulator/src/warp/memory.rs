@@ -470,7 +470,11 @@ fn find_range(
         && inside(&range, greatest)
         && !(writes && range.constant)
     {
-        context.caches[cache as usize] = range;
+        match &context.table.footprint {
+            // Without the cache, every access comes here.
+            Some(footprint) => footprint.note(range.start, least..greatest + bytes, writes),
+            None => context.caches[cache as usize] = range,
+        }
         return Ok(Some(range));
     }
     let mut wrong = 0u32;
@@ -479,6 +483,11 @@ fn find_range(
     for lane in 0..32 {
         match context.table.find(addresses[lane]) {
             Some(range) if inside(&range, addresses[lane]) && !(writes && range.constant) => {
+                if let Some(footprint) = &context.table.footprint
+                    && context.mask >> lane & 1 == 1
+                {
+                    footprint.note(range.start, addresses[lane]..addresses[lane] + bytes, writes);
+                }
                 host[lane] = addresses[lane].wrapping_add(range.distance);
             }
             found => {
@@ -997,11 +1006,14 @@ fn poll(context: &mut Context, ins: &Ins) {
     }
 }
 
-/// Notes an operation that may wait for another thread: such loops have shorter turns.
+/// What an operation that may wait for another thread takes from its strand's turn, in instructions.
+const POLL: i64 = 4096;
+
+/// Notes an operation that may wait for another thread: loops around it have short turns.
 #[inline(always)]
 pub(crate) fn wait_a_little(context: &mut Context) {
     context.polls += 1;
-    context.slice -= 64;
+    context.slice -= POLL;
 }
 
 /// Loads of every layout.
