@@ -7,4 +7,5 @@ mod checks;
 mod claims;
 mod directives;
 mod protocol;
+mod running;
 mod staleness;
