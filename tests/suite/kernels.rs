@@ -129,11 +129,25 @@ fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
         ("guard", format!("{index} if (i <= n) {add}"), "Block 3, thread 232 wrote c[1000]"),
         (
             "guard",
-            format!("{index} float x = a[i]; if (i < n) c[i] = x + b[i];"),
+            format!("{index} float x = *(const volatile float*)(a + i); if (i < n) c[i] = x + b[i];"),
             "With n = 1000 the device stopped",
         ),
-        ("guard", format!("{index} if (i < n) c[i] = a[i] - b[i];"), "c[1] is 0.5, which is a["),
-        ("guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "It does not compile:"),
+        (
+            "guard",
+            format!("{index} if (i < n) c[i] = a[i] - b[i];"),
+            "c[1] is 0.5; a[1] + b[1] is 1 + 0.5 = 1.5.",
+        ),
+        ("guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "attempt.cu:8: error: expected a \";\""),
+        (
+            "guard",
+            format!("{index} while (i < n) {add}"),
+            "a loop without an end (CUDA_ERROR_LAUNCH_TIMEOUT)",
+        ),
+        (
+            "guard",
+            format!("{index} if (i < n) c[n - 1 - i] = a[i] + b[i];"),
+            "c[0] is 1498.5, which is a[999] + b[999]",
+        ),
         (
             "grid_stride",
             format!("for (size_t i = first; i < n; i += blockDim.x) {add}"),
@@ -150,7 +164,7 @@ fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
         (
             "float4",
             format!("if (first + 4 <= n) {{ for (size_t i = first; i < first + 4; ++i) {add} }}"),
-            "last element",
+            "The last element of 65,537 was never written.",
         ),
         (
             "float4",

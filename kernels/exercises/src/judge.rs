@@ -62,10 +62,12 @@ fn unwritten(about: &About, seen: &Observation) -> Option<String> {
             number(first)
         )
     } else if is_prefix && launch.elements_per_thread > 1 && missing < launch.elements_per_thread as usize {
-        let (last, were) = if missing == 1 { ("last element", "was") } else { ("last elements", "were") };
+        let last = match missing {
+            1 => format!("element of {n} was"),
+            _ => format!("{missing} elements of {n} were"),
+        };
         format!(
-            "The {} {last} of {n} {were} never written. {n} is no multiple of {}: who does the rest?",
-            number(missing),
+            "The last {last} never written. {n} is no multiple of {}: who does the rest?",
             launch.elements_per_thread
         )
     } else {
@@ -218,7 +220,7 @@ mod tests {
             only(1024),
             "Only the first 1024 of 65,537 elements were written: 4 blocks of 256",
         );
-        says("float4", 65_537, only(65_536), "The 1 last element of 65,537 was never written.");
+        says("float4", 65_537, only(65_536), "The last element of 65,537 was never written.");
         says("guard", 1000, |seen| seen.result[7] = None, "c[7] was never written; 1 of 1000");
     }
 

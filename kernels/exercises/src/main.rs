@@ -194,7 +194,10 @@ impl<'a> Checker<'a> {
             Some(_) => "The report above names the thread and the line.",
             None => "A GPU does not say which thread it was: `--device emulated` does.",
         };
-        Ok(Some(format!("With n = {n} the device stopped the kernel, because {reason} ({error}). {more}")))
+        Ok(Some(format!(
+            "With n = {n} the device stopped the kernel, because {reason} ({:?}). {more}",
+            error.0
+        )))
     }
 }
 
