@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use cudarc::driver::result::{self, device};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
-use record::{Provenance, format};
+use record::Provenance;
 
 use crate::arguments::Arguments;
 use crate::device::is_emulated_name;
@@ -83,16 +83,12 @@ fn device_facts(gpu: CUdevice, facts: &mut BTreeMap<String, String>) {
     let count = attribute(gpu, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     facts.extend(count.map(|count| ("multiprocessors".to_owned(), count.to_string())));
     let cache = attribute(gpu, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-    facts.extend(cache.map(|bytes| ("L2 cache".to_owned(), plain(f64::from(bytes)))));
+    let mebibytes = |bytes| format!("{} MiB", f64::from(bytes) / f64::from(1 << 20));
+    facts.extend(cache.map(|bytes| ("L2 cache".to_owned(), mebibytes(bytes))));
     // SAFETY: `gpu` came from `cuDeviceGet`.
     if let Ok(bytes) = unsafe { device::total_mem(gpu) } {
-        facts.insert("memory".to_owned(), plain(bytes as f64));
+        facts.insert("memory".to_owned(), format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
     }
-}
-
-/// Bytes with a plain space, as everything else in a record.
-fn plain(bytes: f64) -> String {
-    format::quantity(bytes, "B").replace(format::SPACE, " ")
 }
 
 /// The address by which the management library finds the same GPU. It is used here and stored nowhere.

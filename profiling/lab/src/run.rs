@@ -1,6 +1,8 @@
 //! A chapter's `main`: its cells run one by one, are shown, and are recorded.
 
 use std::any::Any;
+use std::cell::Cell as StdCell;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,7 +43,7 @@ fn start(chapter: Chapter, cells: &'static [CellSpec]) -> Result<ExitCode> {
     let arguments = Arguments::read(chapter.name, &described.title);
     if arguments.list {
         for cell in cells {
-            println!("{:20} {}", cell.id, cell.title);
+            show(&format!("{:20} {}\n", cell.id, cell.title));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -60,7 +62,7 @@ fn start(chapter: Chapter, cells: &'static [CellSpec]) -> Result<ExitCode> {
     let origin = Origin::find()?;
     let (provenance, nvml) = provenance::gather(&arguments, &origin, &found)?;
     let (device, emulated) = (provenance.device.clone(), provenance.emulated);
-    println!("{} on {device}", described.title);
+    show(&format!("{} on {device}\n", described.title));
     let (inputs, file) = match store(&described, &arguments, &origin, OPT_LEVEL) {
         Ok((inputs, file)) => (inputs, Some(file)),
         Err(NotStored(reason)) => {
@@ -123,7 +125,7 @@ impl Run {
             if result.is_ok() {
                 result = cell.check().map_err(|error| vec![error.to_string()]);
             }
-            print!("{}", terminal::cell(&cell));
+            show(&terminal::cell(&cell));
             if let Err(causes) = result {
                 eprintln!("the cell `{}` failed: {}", spec.id, causes.join("\n  because: "));
                 let message = scrub(&causes.join("\n"), self.root.as_deref());
@@ -145,10 +147,12 @@ impl Run {
     fn cell(&self, spec: &CellSpec, progress: Progress) -> (Vec<Output>, Result<(), Vec<String>>) {
         let mut cell = Cell::new(self.quick, self.emulated, progress);
         // A cell that panicked is not looked at again, except for what it had said.
+        IN_CELL.set(true);
         let result = match catch_unwind(AssertUnwindSafe(|| (spec.run)(&mut cell))) {
             Ok(result) => result.map_err(|error| causes(&error)),
             Err(payload) => Err(vec![panic_message(payload.as_ref())]),
         };
+        IN_CELL.set(false);
         (cell.into_outputs(), result)
     }
 
@@ -246,6 +250,12 @@ fn store(
     Ok((inputs, record::path(&folder, &chapter.name)))
 }
 
+/// Shows a text on standard output. Who has stopped reading (`| head`) ends the showing, not the run.
+fn show(text: &str) {
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
 /// A path as the reader would type it.
 fn shown(path: &std::path::Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
@@ -263,9 +273,18 @@ fn quiet_panics() {
         return;
     }
     std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
-        *lock_place() = place.unwrap_or_default();
+        if IN_CELL.get() {
+            let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
+            *lock_place() = place.unwrap_or_default();
+        } else {
+            eprintln!("{info}");
+        }
     }));
+}
+
+thread_local! {
+    /// Whether this thread is running a cell, whose panics are told by who called it.
+    static IN_CELL: StdCell<bool> = const { StdCell::new(false) };
 }
 
 /// Where the last panic was, for [`panic_message`].

@@ -222,17 +222,30 @@ fn a_gpu_that_is_not_there_is_one_sentence() {
 }
 
 #[test]
-fn no_driver_and_no_emulated_gpu_is_one_sentence() {
+fn a_program_that_was_moved_finds_the_emulated_gpu_of_its_build() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = Bundle::new();
-    // Away from both `bin/` and the build folder, whose place the program knows: hide the latter by its absence.
     fs::copy(bundle.folder.path().join("bin/sample"), folder.path().join("sample")).unwrap();
     let output = Command::new(folder.path().join("sample"))
         .args(["order", "--no-record", "--device", "emulated"])
         .output()
         .unwrap();
-    // The build's own folder still has the emulated GPU, so a program that was moved runs on it.
     assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn who_stops_reading_ends_the_showing_and_not_the_run() {
+    let bundle = Bundle::new();
+    let records = bundle.records();
+    let mut child = bundle
+        .command(&["outputs", "order", "--record", records.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(bundle.read().status, Status::Complete);
 }
 
 #[test]

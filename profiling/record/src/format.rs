@@ -93,11 +93,12 @@ fn scale(value: f64, unit: &str) -> (f64, String) {
     (value / factor, format!("{prefix}{unit}"))
 }
 
-/// Bytes: powers of 1024 where they divide evenly (or into quarters), else powers of 1000.
+/// Bytes: powers of 1024 where the largest that fits divides evenly (or into quarters), else powers of 1000.
 fn bytes(value: f64) -> (f64, String) {
-    for (factor, unit) in [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+    let binary = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    if let Some((factor, unit)) = binary.into_iter().find(|(factor, _)| value.abs() >= *factor as f64) {
         let scaled = value / factor as f64;
-        if scaled.abs() >= 1.0 && (scaled * 4.0).fract() == 0.0 {
+        if (scaled * 4.0).fract() == 0.0 {
             return (scaled, unit.to_owned());
         }
     }
@@ -170,6 +171,8 @@ mod tests {
         check(268_435_456.0, "B", "256 MiB");
         check(1536.0, "B", "1.50 KiB");
         check(1_000_000.0, "B", "1 MB");
+        check(150_110_011_392.0, "B", "150 GB");
+        check(12_292.0, "B", "12 292 B");
         check(1000.0, "B", "1 000 B");
         check(1e6 + 4.0, "B", "1.00 MB");
         check(51.2e12, "FLOP/s", "51.2 TFLOP/s");

@@ -13,9 +13,12 @@ const FILE: &str = "libemulator.so";
 /// When it is in none of them.
 pub(super) fn find() -> Result<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
-    let beside = program.parent().unwrap_or(Path::new("."));
+    find_beside(program.parent().unwrap_or(Path::new(".")), build_folder())
+}
+
+fn find_beside(beside: &Path, build_folder: Option<PathBuf>) -> Result<PathBuf> {
     // `deps/` first: what Cargo copies beside the program is not refreshed when only a dependency was built.
-    let candidates = [Some(beside.join("deps")), Some(beside.to_owned()), example(beside), build_folder()];
+    let candidates = [Some(beside.join("deps")), Some(beside.to_owned()), example(beside), build_folder];
     candidates.into_iter().flatten().map(|folder| folder.join(FILE)).find(|path| path.is_file()).ok_or_else(
         || {
             anyhow!(
@@ -40,4 +43,29 @@ fn example(beside: &Path) -> Option<PathBuf> {
 /// The `deps/` folder of the build that made this program: `OUT_DIR` is `<build>/build/lab-<hash>/out`.
 fn build_folder() -> Option<PathBuf> {
     Some(Path::new(env!("OUT_DIR")).ancestors().nth(3)?.join("deps"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_found_beside_the_program_and_missed_in_one_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = folder.path().join("debug");
+        let elsewhere = folder.path().join("build/deps");
+        std::fs::create_dir_all(beside.join("deps")).unwrap();
+        std::fs::create_dir_all(&elsewhere).unwrap();
+
+        let message = find_beside(&beside, None).unwrap_err().to_string();
+        assert!(
+            message.starts_with("the emulated GPU is missing: libemulator.so is not beside"),
+            "{message}"
+        );
+        // The last place to look first, so that each one wins over those before it.
+        for place in [elsewhere.clone(), beside.clone(), beside.join("deps")] {
+            std::fs::write(place.join(FILE), "").unwrap();
+            assert_eq!(find_beside(&beside, Some(elsewhere.clone())).unwrap(), place.join(FILE));
+        }
+    }
 }

@@ -98,7 +98,13 @@ impl Range {
                 // The small allowance keeps 2^10, whose logarithm may come out as 10.000000000000002.
                 let first = (power(self.low) - 1e-9).ceil() as i32;
                 let last = (power(self.high) + 1e-9).floor() as i32;
-                let step = ((last - first) as usize).div_ceil(wanted).max(1);
+                if last - first < 2 && self.scale == Scale::Log10 {
+                    // Less than two decades: round numbers between the powers too.
+                    let digits =
+                        (first - 1..=last).flat_map(|power| [1.0, 2.0, 5.0].map(|d| d * base.powi(power)));
+                    return digits.filter(|tick| (self.low..=self.high).contains(tick)).collect();
+                }
+                let step = ((last - first).max(0) as usize).div_ceil(wanted).max(1);
                 (first..=last).step_by(step).map(|power| base.powi(power)).collect()
             }
         }

@@ -65,8 +65,9 @@ fn push_line<'a>(text: &mut String, columns: &'a [Column], entry: impl Fn(&'a Co
     text.push('\n');
 }
 
-/// Breaks a heading between words so that it is no wider than its longest word or than `width`.
+/// Breaks a heading between words so that it is no wider than its longest word, than `width` or than a few letters.
 fn wrap(heading: &str, width: usize) -> Vec<String> {
+    let width = width.max(9);
     let width = heading.split(' ').map(|word| word.chars().count()).max().unwrap_or(0).max(width);
     let mut lines: Vec<String> = Vec::new();
     for word in heading.split(' ') {

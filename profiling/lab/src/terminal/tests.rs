@@ -46,13 +46,12 @@ fn tables_have_their_units_where_they_can_be_read() {
         .row(["scalar".into(), 4.into(), 3440.2.into(), 0.00075.into()])
         .row(["float4".into(), 16.into(), Entry::NeedsGpu(()), 0.0000023.into()]);
     let expected = "
-          sectors
-              per
-             load         rate
-  kernel  request         GB/s     time
-  ──────  ───────  ───────────  ───────
-  scalar        4        3 440   750 µs
-  float4       16  needs a GPU  2.30 µs
+           sectors
+          per load         rate
+  kernel   request         GB/s     time
+  ──────  ────────  ───────────  ───────
+  scalar         4        3 440   750 µs
+  float4        16  needs a GPU  2.30 µs
 
 ";
     let text = rendered(vec![Output::Table(table)]);
@@ -119,5 +118,15 @@ fn one_point_and_equal_points_can_be_drawn() {
             let figure = Figure::new("f", "").x(Axis::log2("x", "")).y(axis).series(["s"]);
             rendered(vec![Output::Series(series.clone()), Output::Figure(figure)]);
         }
+    }
+}
+
+#[test]
+fn a_short_logarithmic_axis_has_more_than_one_number() {
+    let series = Series::measured("s", "s").point(1, 1.2e-6).point(2, 40e-6);
+    let figure = Figure::new("f", "").x(Axis::log2("n", "")).y(Axis::log10("time", "s")).series(["s"]);
+    let text = rendered(vec![Output::Series(series), Output::Figure(figure)]);
+    for tick in ["2 µs ┤", "5 µs ┤", "10", "20"] {
+        assert!(text.contains(tick), "{tick}: {text}");
     }
 }
