@@ -52,23 +52,21 @@ const IMPORTER: &str = r#"
 cp "$2" "$4"
 "#;
 
-/// Profiles: checks its arguments, runs the program, and prints into its log what was printed on an H200.
+/// Profiles: checks its arguments, runs the program, and leaves a report, which it prints as it was printed on an H200.
 const NCU_THAT_WORKS: &str = r#"
 [ "$1" = --version ] && { echo "Version 2025.3.1.0 (build 36398880) (public-release)"; exit 0; }
 [ "$LC_ALL" = C ] || { echo "locale $LC_ALL"; exit 9; }
+if [ "$1" = --import ]; then
+    [ "$3 $4 $5 $6 $7" = "--page raw --csv --print-units base" ] || { echo "arguments: $*"; exit 9; }
+    cat "$2"; exit 0
+fi
 [ "$1 $2 $3" = "--nvtx --nvtx-include ch01@measure/" ] || { echo "arguments: $*"; exit 9; }
 case " $* " in *" --clock-control none "*) ;; *) echo "would change clocks"; exit 9;; esac
-case " $* " in *" --csv --page raw --print-units base "*) ;; *) echo "arguments: $*"; exit 9;; esac
-while [ $# -gt 0 ]; do
-    case "$1" in
-    --log-file) log="$2"; shift 2;;
-    --export) report="$2"; shift 2; break;;
-    *) shift;;
-    esac
-done
+while [ "$1" != --export ]; do shift; done
+report="$2"; shift 2
 "$@" || exit $?
-touch "$report.ncu-rep"
-cp "$FIXTURES/$(basename "$log")" "$log"
+cat "$FIXTURES/ncu.txt"
+cp "$FIXTURES/$(basename "$report").csv" "$report.ncu-rep"
 "#;
 
 /// The chapter, with the name in it by which a program with ranges is known.
@@ -94,6 +92,7 @@ impl Machine {
         machine.script("tools/nvidia-smi", "echo 'GPU 0: NVIDIA H200 (UUID: GPU-0)'");
         let sqlite = rusqlite::Connection::open(machine.path("trace.sqlite")).unwrap();
         sqlite.execute_batch(NSYS).unwrap();
+        machine.write("ncu.txt", "==PROF== Connected to process 858\n");
         machine.write("kernels.csv", KERNELS);
         machine.write("operations.csv", OPERATIONS);
         machine.record(record_of("NVIDIA H200", false));
@@ -343,7 +342,7 @@ fn counters_that_may_not_be_read_leave_the_timeline() {
 #[test]
 fn no_kernel_in_the_range_says_so() {
     let machine = Machine::with_both_tools();
-    machine.write("kernels.csv", "==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n");
+    machine.write("ncu.txt", "==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n");
     machine.fails(&["ch01", "--kernels"], "no kernel was launched inside a push/pop range `measure`");
 }
 
@@ -436,10 +435,11 @@ fn a_dry_run_prints_what_it_would_do_and_does_nothing() {
     let machine = Machine::with_both_tools();
     let out = machine.succeeds(&["ch01", "--dry-run"]);
     let lines: Vec<_> = out.lines().collect();
-    assert_eq!(lines.len(), 4, "{out}");
+    assert_eq!(lines.len(), 6, "{out}");
     assert!(lines[0].contains("/nsys profile --trace=cuda,nvtx"), "{out}");
     assert!(lines[2].contains("/ncu --nvtx --nvtx-include ch01@measure/"), "{out}");
-    assert!(lines[3].ends_with(&format!("{CHAPTER} --device gpu --once")), "{out}");
+    assert!(lines[2].ends_with(&format!("{CHAPTER} --device gpu --once")), "{out}");
+    assert!(lines[5].ends_with("/operations.ncu-rep --page raw --csv --print-units base"), "{out}");
     assert!(!machine.path("bundle/profiles").exists());
 }
 

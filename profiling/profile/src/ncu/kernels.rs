@@ -203,8 +203,8 @@ fn kernels(groups: &[Group<'_>]) -> Cell {
         .exact("block", "threads")
         .exact("launches", "")
         .measured("time", "µs")
-        .measured("DRAM", "GB/s")
-        .measured("DRAM", "% of peak")
+        .measured("DRAM rate", "GB/s")
+        .measured("DRAM share", "% of peak")
         .measured("L1 hits", "%")
         .measured("L2 hits", "%")
         .measured("achieved occupancy", "%")
@@ -401,6 +401,8 @@ fn roofline(groups: &[Group<'_>], ceilings: &Ceilings) -> Cell {
         .measured("intensity", "FLOP/byte")
         .measured("performance", "GFLOP/s");
     let mut points: Vec<(f64, Series)> = Vec::new();
+    let mut intensities = Series::measured("intensity", "FLOP/byte");
+    let mut performances = Series::measured("performance", "GFLOP/s");
     let mut note = format!(
         "Operations: derived, {OPERATIONS}, counted in a session of their own; those of tensor cores are not \
          included. Intensity: derived, {INTENSITY}. Performance: derived, {PERFORMANCE}. The roof: derived, \
@@ -417,6 +419,8 @@ fn roofline(groups: &[Group<'_>], ceilings: &Ceilings) -> Cell {
         row.extend(FLOATING.iter().map(|(_, names)| group.operations(*names).entry()));
         row.extend([bytes.entry(), intensity.entry(), performance.entry()]);
         table.push(row);
+        push(&mut intensities, &group.label, &intensity);
+        push(&mut performances, &group.label, &performance);
         match (intensity.value(), performance.value()) {
             (Some(x), Some(y)) if x > 0.0 && y > 0.0 => {
                 let name = format!("kernel_{}", index + 1);
@@ -507,6 +511,7 @@ fn roofline(groups: &[Group<'_>], ceilings: &Ceilings) -> Cell {
             note: reading.note(),
         })
     }));
+    outputs.extend([intensities, performances].map(Output::Series));
     outputs.extend(roofs.into_iter().map(Output::Series));
     outputs.extend(points.into_iter().map(|(_, series)| Output::Series(series)));
     outputs.push(Output::Figure(figure));

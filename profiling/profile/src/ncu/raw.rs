@@ -80,18 +80,12 @@ const IDENTITY: [&str; 13] = [
 /// # Errors
 /// A number in a form that cannot be trusted, or a table that lacks what identifies a launch.
 pub fn parse(text: &str) -> anyhow::Result<Report> {
-    let mut report = Report::default();
+    let mut report = Report { messages: messages(text), ..Report::default() };
     let mut table = String::new();
-    for line in text.lines() {
-        if let Some(message) = line.strip_prefix("==") {
-            if let Some((kind @ ("WARNING" | "ERROR"), message)) = message.split_once("==") {
-                report.messages.push(format!("{}: {}", kind.to_lowercase(), message.trim()));
-            }
-        } else if line.starts_with('"') {
-            // Anything else is what the profiled program said.
-            table.push_str(line);
-            table.push('\n');
-        }
+    // Anything else is the tool's own, or what the profiled program said.
+    for line in text.lines().filter(|line| line.starts_with('"')) {
+        table.push_str(line);
+        table.push('\n');
     }
     if table.is_empty() {
         return Ok(report);
@@ -147,6 +141,17 @@ pub fn parse(text: &str) -> anyhow::Result<Report> {
         });
     }
     Ok(report)
+}
+
+/// The tool's own warnings and errors in what it wrote, without their `==…==`.
+pub fn messages(text: &str) -> Vec<String> {
+    let message = |line: &str| match line.strip_prefix("==")?.split_once("==")? {
+        (kind @ ("WARNING" | "ERROR"), message) => {
+            Some(format!("{}: {}", kind.to_lowercase(), message.trim()))
+        }
+        _ => None,
+    };
+    text.lines().filter_map(message).collect()
 }
 
 impl Launch {

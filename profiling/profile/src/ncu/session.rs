@@ -1,7 +1,6 @@
 //! Runs Nsight Compute, twice: sections and timing, then operations, whose counting would disturb the timing.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
@@ -10,6 +9,11 @@ use super::raw::{self, Report};
 use crate::invocation::Invocation;
 use crate::nsys::session::tail;
 use crate::target::Target;
+
+/// The report of the session with sections and times, in the session's folder.
+const TIMED: &str = "kernels";
+/// The report of the session that counts operations.
+const COUNTED: &str = "operations";
 
 /// What the tools tell of who may read counters.
 pub const PERMISSION_FIX: &str = "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM). On your own \
@@ -26,16 +30,14 @@ pub struct Session {
     pub counted: Result<Report, String>,
     /// The lines that were run.
     pub lines: Vec<Invocation>,
-    /// The reports, for Nsight Compute's own window.
-    pub reports: Vec<PathBuf>,
 }
 
-/// The two sessions' lines.
-pub fn lines(ncu: &Path, target: &Target, folder: &Path, launches: u32) -> [Invocation; 2] {
-    let sections = metrics::SECTIONS.iter().flat_map(|section| ["--section".into(), OsString::from(section)]);
-    let timed = session(ncu, target, folder, "kernels", launches, sections.collect(), &metrics::timed());
-    let counted = session(ncu, target, folder, "operations", launches, Vec::new(), &metrics::counted());
-    [timed, counted]
+/// The lines: collect and print, for each of the two sessions.
+pub fn lines(ncu: &Path, target: &Target, folder: &Path, launches: u32) -> [Invocation; 4] {
+    let sections = metrics::SECTIONS.iter().flat_map(|section| ["--section", section]).collect();
+    let timed = collect(ncu, target, &folder.join(TIMED), launches, sections, &metrics::timed());
+    let counted = collect(ncu, target, &folder.join(COUNTED), launches, Vec::new(), &metrics::counted());
+    [timed, print(ncu, &folder.join(TIMED)), counted, print(ncu, &folder.join(COUNTED))]
 }
 
 /// Runs both and reads what they printed.
@@ -44,23 +46,17 @@ pub fn lines(ncu: &Path, target: &Target, folder: &Path, launches: u32) -> [Invo
 /// When the first gives nothing. A second one that fails is a reason in [`Session::counted`].
 pub fn run(ncu: &Path, target: &Target, folder: &Path, launches: u32) -> anyhow::Result<Session> {
     let lines = lines(ncu, target, folder, launches);
-    let timed = one(&lines[0], target, &folder.join("kernels.csv"))?;
-    let counted =
-        one(&lines[1], target, &folder.join("operations.csv")).map_err(|error| format!("{error:#}"));
-    let mut reports = vec![folder.join("kernels.ncu-rep")];
-    if counted.is_ok() {
-        reports.push(folder.join("operations.ncu-rep"));
-    }
-    Ok(Session { timed, counted, lines: lines.into(), reports })
+    let timed = one(&lines[0], &lines[1], target, folder)?;
+    let counted = one(&lines[2], &lines[3], target, folder).map_err(|error| format!("{error:#}"));
+    Ok(Session { timed, counted, lines: lines.into() })
 }
 
-fn session(
+fn collect(
     ncu: &Path,
     target: &Target,
-    folder: &Path,
-    name: &str,
+    report: &Path,
     launches: u32,
-    sections: Vec<OsString>,
+    sections: Vec<&str>,
     metrics: &[String],
 ) -> Invocation {
     Invocation::new(ncu)
@@ -72,33 +68,41 @@ fn session(
         .arguments(sections)
         .argument("--metrics")
         .argument(metrics.join(","))
-        .arguments(["--csv", "--page", "raw", "--print-units", "base", "--log-file"])
-        .argument(folder.join(name).with_extension("csv"))
         .arguments(["--force-overwrite", "--export"])
-        .argument(folder.join(name))
+        .argument(report)
         .argument(&target.program)
         .arguments(&target.arguments)
         .arguments(&target.cells.kernels)
 }
 
-fn one(line: &Invocation, target: &Target, log: &Path) -> anyhow::Result<Report> {
-    let finished = line.run(log.parent().unwrap_or(Path::new(".")))?;
-    let printed = if log.is_file() {
-        std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?
-    } else {
-        String::new()
-    };
-    let said = format!("{printed}{}", finished.output);
-    if let Some(reason) = explain(&said, &target.domain) {
+fn print(ncu: &Path, report: &Path) -> Invocation {
+    Invocation::new(ncu).argument("--import").argument(report.with_extension("ncu-rep")).arguments([
+        "--page",
+        "raw",
+        "--csv",
+        "--print-units",
+        "base",
+    ])
+}
+
+fn one(collect: &Invocation, print: &Invocation, target: &Target, folder: &Path) -> anyhow::Result<Report> {
+    let collected = collect.run(folder)?;
+    if let Some(reason) = explain(&collected.output, &target.domain) {
         bail!("Nsight Compute collected nothing: {reason}");
     }
-    if !finished.success {
-        bail!("`{line}` ended with {}; it said:\n{}", finished.status, tail(&said));
+    if !collected.success {
+        bail!("`{collect}` ended with {}; it said:\n{}", collected.status, tail(&collected.output));
     }
-    let report = raw::parse(&printed).with_context(|| format!("reading {}", log.display()))?;
+    let printed = print.run(folder)?;
+    if !printed.success {
+        bail!("`{print}` ended with {}; it said:\n{}", printed.status, tail(&printed.output));
+    }
+    let mut report =
+        raw::parse(&printed.output).with_context(|| format!("reading what `{print}` printed"))?;
     if report.launches.is_empty() {
-        bail!("Nsight Compute printed no launch; it said:\n{}", tail(&said));
+        bail!("`{print}` printed no launch; it said:\n{}", tail(&printed.output));
     }
+    report.messages.extend(raw::messages(&collected.output));
     Ok(report)
 }
 
