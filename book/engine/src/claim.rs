@@ -5,9 +5,12 @@
 //! A missing value, a NaN, a word or mixed units fail; they are never false by accident or true by default.
 //! A `-` after a reference needs a space before it, because names may hold one.
 
-use std::collections::BTreeMap;
+mod token;
+mod unit;
 
-use crate::reference::{Found, Origin, Reference, parse_number};
+use crate::reference::{Found, Origin, Reference};
+use token::{Token, tokens};
+use unit::Unit;
 
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,170 +63,12 @@ pub fn judge(
     Ok(Verdict { holds, numbers, origins: parser.origins })
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Number(String, f64),
-    Reference(Reference),
-    /// `min` or `max`.
-    Function(&'static str),
-    Sign(&'static str),
-}
-
-impl std::fmt::Display for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Token::Number(text, _) => f.write_str(text),
-            Token::Reference(reference) => reference.fmt(f),
-            Token::Function(text) | Token::Sign(text) => f.write_str(text),
-        }
-    }
-}
-
-/// Longer signs first.
-const SIGNS: [&str; 13] = ["<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "(", ")", ","];
-
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
-    let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let length = if first.is_ascii_digit() {
-            let length = number_length(rest);
-            let digits = &rest[..length];
-            let number = parse_number(digits).ok_or_else(|| format!("`{digits}` is no number"))?;
-            tokens.push(Token::Number(digits.to_owned(), number));
-            length
-        } else if first.is_ascii_alphabetic() {
-            let length = word_length(rest)?;
-            tokens.push(match &rest[..length] {
-                "min" => Token::Function("min"),
-                "max" => Token::Function("max"),
-                word => Token::Reference(Reference::parse(word)?),
-            });
-            length
-        } else if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            tokens.push(Token::Sign(sign));
-            sign.len()
-        } else {
-            return Err(format!(
-                "`{first}` has no meaning in a claim: there are numbers, references, + - * /, comparisons, min, max"
-            ));
-        };
-        rest = rest[length..].trim_start();
-    }
-    Ok(tokens)
-}
-
-/// Digits, a fraction, an exponent; or a power such as `2^20`.
-fn number_length(text: &str) -> usize {
-    let mut end = 0;
-    let mut previous = ' ';
-    for c in text.chars() {
-        let signed_exponent = (c == '-' || c == '+') && (previous == 'e' || previous == 'E');
-        if !(c.is_ascii_alphanumeric() || c == '.' || c == '_' || c == '^' || signed_exponent) {
-            break;
-        }
-        previous = c;
-        end += c.len_utf8();
-    }
-    end
-}
-
-/// A name, or a reference with brackets (which may hold anything) and `@gpu`.
-fn word_length(text: &str) -> Result<usize, String> {
-    let mut end = 0;
-    while let Some(c) = text[end..].chars().next() {
-        // A minus at the end of a name is a subtraction: `a.b.c- 1` reads as a human would.
-        let minus = c == '-' && !text[end + 1..].starts_with(|next: char| next.is_ascii_alphanumeric());
-        if c == '[' {
-            let Some(length) = text[end..].find(']') else {
-                return Err(format!("`{}` has an unclosed bracket", &text[..end + 1]));
-            };
-            end += length + 1;
-        } else if !minus && (c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@')) {
-            end += c.len_utf8();
-        } else {
-            break;
-        }
-    }
-    Ok(end)
-}
-
 /// A number on its way through a claim.
 struct Quantity {
     number: f64,
     unit: Unit,
     /// With numbers in place of references.
     shown: String,
-}
-
-/// What a number counts.
-#[derive(Clone, Debug, PartialEq)]
-enum Unit {
-    /// A literal, which adopts its neighbour's unit.
-    Bare,
-    /// Powers of symbols: `GB/s` is GB¹ s⁻¹. Empty for a count or a ratio.
-    Of(BTreeMap<String, i32>),
-}
-
-impl Unit {
-    /// `GB/s`, `instructions`, `1/s`; no scaling, so `ms` and `s` are different.
-    fn parse(text: &str) -> Unit {
-        let mut powers = BTreeMap::new();
-        for (place, part) in text.split('/').enumerate() {
-            for symbol in part.split(|c: char| c.is_whitespace() || c == '*' || c == '·') {
-                if !symbol.is_empty() && symbol != "1" {
-                    *powers.entry(symbol.to_owned()).or_insert(0) += if place == 0 { 1 } else { -1 };
-                }
-            }
-        }
-        powers.retain(|_, power| *power != 0);
-        Unit::Of(powers)
-    }
-
-    fn agree(&self, other: &Unit, operation: &str) -> Result<Unit, String> {
-        match (self, other) {
-            (Unit::Bare, unit) | (unit, Unit::Bare) => Ok(unit.clone()),
-            (a, b) if a == b => Ok(a.clone()),
-            (a, b) => Err(format!("mixed units: {a} {operation} {b}")),
-        }
-    }
-
-    fn combine(&self, other: &Unit, sign: i32) -> Unit {
-        let (a, b) = match (self, other) {
-            (Unit::Bare, Unit::Bare) => return Unit::Bare,
-            (Unit::Bare, Unit::Of(b)) => (BTreeMap::new(), b.clone()),
-            (Unit::Of(a), Unit::Bare) => (a.clone(), BTreeMap::new()),
-            (Unit::Of(a), Unit::Of(b)) => (a.clone(), b.clone()),
-        };
-        let mut powers = a;
-        for (symbol, power) in b {
-            *powers.entry(symbol).or_insert(0) += sign * power;
-        }
-        powers.retain(|_, power| *power != 0);
-        Unit::Of(powers)
-    }
-}
-
-impl std::fmt::Display for Unit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Unit::Of(powers) = self else { return f.write_str("a bare number") };
-        let side = |sign: i32| {
-            let symbols = powers.iter().filter(|(_, power)| **power * sign > 0);
-            let symbols: Vec<String> = symbols
-                .map(|(symbol, power)| match power.abs() {
-                    1 => symbol.clone(),
-                    power => format!("{symbol}^{power}"),
-                })
-                .collect();
-            symbols.join("·")
-        };
-        match (side(1), side(-1)) {
-            (above, below) if above.is_empty() && below.is_empty() => f.write_str("a count or ratio"),
-            (above, below) if below.is_empty() => f.write_str(&above),
-            (above, below) if above.is_empty() => write!(f, "1/{below}"),
-            (above, below) => write!(f, "{above}/{below}"),
-        }
-    }
 }
 
 struct Parser<'a> {

@@ -1,7 +1,6 @@
 //! The mdBook preprocessor `lab`: the same whether a stock mdBook starts it as a program or it runs inside our own process.
 
 use std::io::{Read, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
@@ -84,9 +83,4 @@ fn expand_book(context: &PreprocessorContext, book: &mut Book) -> Result<Vec<Pro
         problems.extend(expanded.problems);
     });
     Ok(problems)
-}
-
-/// The page's file below the book's source folder, as its address on the web.
-pub fn address(page: &Path) -> String {
-    page.with_extension("html").to_string_lossy().replace('\\', "/")
 }

@@ -202,15 +202,6 @@ pub fn target_folder(root: &Root) -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
-/// The programs that cargo's JSON messages name, by target name.
-pub fn executables(messages: &str) -> Vec<(String, PathBuf)> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let program = |message: serde_json::Value| {
-        Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)))
-    };
-    messages.filter_map(program).collect()
-}
-
 /// The process group at work, for Ctrl-C; 0 when there is none.
 static AT_WORK: AtomicI32 = AtomicI32::new(0);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
