@@ -2,7 +2,7 @@
 
 use crate::{
     fault::{Cause, Place},
-    module::program::{BarrierKind, Program},
+    module::program::Program,
     warp::{Arrival, Context, Pause, Row, Threads, Wait, Warp},
 };
 
@@ -76,7 +76,8 @@ impl Block {
         let mut rounds = 0;
         loop {
             let mut ran = false;
-            let mut waiting = false;
+            // All that ran in this round seem to wait for something.
+            let mut waiting = true;
             for number in 0..self.warps.len() {
                 match self.run_warp(number, context, program, fuel, &mut waiting) {
                     Ok(any) => ran |= any,
@@ -113,19 +114,24 @@ impl Block {
                 index += 1;
                 continue;
             }
-            ran = true;
-            let slice = SLICE.min(*fuel + 1);
-            context.slice = slice;
+            context.slice = SLICE.min(*fuel + 1);
             context.polls = 0;
             let before = context.counters.warp_instructions;
             let live = self.warps[number].live;
             let pause = self.warps[number].run(index, context, program, &self.threads);
-            *fuel -= (context.counters.warp_instructions - before) as i64;
+            let executed = context.counters.warp_instructions - before;
+            *fuel -= executed as i64;
+            // A strand that still waits for lanes has done nothing.
+            ran |= executed > 0 || pause != Pause::Lanes;
             match pause {
-                Pause::Slice => *waiting |= context.polls > 0,
-                Pause::Barrier(arrival) => self.arrive(number, index, &arrival, program)?,
+                Pause::Slice => *waiting &= context.polls > 0,
+                Pause::Barrier(arrival) => {
+                    *waiting = false;
+                    self.arrive(number, index, &arrival, program)?;
+                }
                 Pause::Stop(place) => return Err(Turn::Stop(place, number as u32)),
-                Pause::Meet | Pause::Lanes | Pause::Done => {}
+                Pause::Meet | Pause::Done => *waiting = false,
+                Pause::Lanes => {}
             }
             if *fuel < 0 {
                 let place = self.warps[number].place(index, program);
@@ -140,13 +146,12 @@ impl Block {
             strands = strands.min(self.warps[number].strands.len());
         }
         let warp = &mut self.warps[number];
-        if warp.strands.len() > 1 || !ran {
+        if warp.strands.len() > 1 {
             warp.merge();
-            // After others have run, lanes that waited for them may be complete.
-            if ran && warp.strands.len() > 1 && warp.strands.iter().any(|strand| strand.wait == Wait::Lanes) {
-                warp.retry_lanes();
-                warp.merge();
-            }
+        }
+        // After others have run, lanes that waited for them may be complete.
+        if ran && warp.retry_lanes() {
+            warp.merge();
         }
         Ok(ran)
     }
@@ -172,9 +177,6 @@ impl Block {
             _ => arrival.lanes.count_ones(),
         };
         barrier.votes += arrival.votes.count_ones();
-        if let (BarrierKind::Arrive, None) = (arrival.kind, arrival.count) {
-            return Ok(());
-        }
         Ok(())
     }
 
@@ -223,7 +225,9 @@ impl Block {
         let live: u32 = self.warps.iter().map(|warp| warp.live.count_ones()).sum();
         // Lanes that wait for lanes which wait elsewhere.
         for (number, warp) in self.warps.iter().enumerate() {
-            if let Some(strand) = warp.strands.iter().position(|strand| strand.wait == Wait::Lanes) {
+            if let Some(strand) =
+                warp.strands.iter().position(|strand| matches!(strand.wait, Wait::Lanes { .. }))
+            {
                 let lanes = warp.lanes(strand);
                 let cause = Cause::WarpSync { members: warp.live, arrived: lanes };
                 return Turn::Fault(Box::new(cause), warp.place(strand, program), number as u32, lanes);

@@ -139,7 +139,7 @@ struct Outcome {
     stop: Option<(u64, Stop)>,
 }
 
-/// Warp instructions that a worker takes from the launch's budget at once.
+/// Warp instructions that a worker executes before it looks at the launch's budget again.
 const FUEL: i64 = 1 << 24;
 
 impl Grid<'_> {
@@ -153,6 +153,9 @@ impl Grid<'_> {
             lanes: Row([0; 32]),
             unguarded: 0,
             live: 0,
+            arrived: 0,
+            pass: 0,
+            at_warp_barrier: false,
             carry: 0,
             local: std::ptr::null_mut(),
             local_bytes: 0,
@@ -169,7 +172,6 @@ impl Grid<'_> {
             printed: Vec::new(),
             stop: None,
         };
-        let mut fuel = 0;
         let mut resident: VecDeque<(u64, Box<Block>)> = VecDeque::new();
         let mut free: Vec<Box<Block>> = Vec::new();
         let limit = (self.resident_blocks() / workers).max(1) as usize;
@@ -194,11 +196,12 @@ impl Grid<'_> {
                     None => break,
                 },
             };
-            if fuel <= 0 {
-                fuel += self.refuel();
-            }
+            let granted = self.fuel.load(Ordering::Relaxed).clamp(0, FUEL);
+            let mut fuel = granted;
             context.printed = std::mem::take(&mut block.printed);
-            match block.run(&mut context, program, &mut fuel) {
+            let turn = block.run(&mut context, program, &mut fuel);
+            let left = self.fuel.fetch_sub(granted - fuel, Ordering::Relaxed) - (granted - fuel);
+            match turn {
                 Turn::Done => {
                     yielded = 0;
                     if !context.printed.is_empty() {
@@ -228,13 +231,10 @@ impl Grid<'_> {
                     self.end(number, stop);
                 }
                 Turn::Fault(cause, place, warp, lanes) => {
-                    if matches!(*cause, Cause::Budget { .. }) {
-                        fuel += self.refuel();
-                        if fuel > 0 {
-                            block.printed = std::mem::take(&mut context.printed);
-                            resident.push_front((number, block));
-                            continue;
-                        }
+                    if matches!(*cause, Cause::Budget { .. }) && left > 0 {
+                        block.printed = std::mem::take(&mut context.printed);
+                        resident.push_front((number, block));
+                        continue;
                     }
                     let cause = match *cause {
                         Cause::Budget { .. } => Cause::Budget { limit: self.machine.settings.budget },
@@ -281,14 +281,6 @@ impl Grid<'_> {
             .unwrap_or(u32::MAX);
         let blocks = by_threads.min(limits.blocks_per_multiprocessor).min(by_shared).max(1);
         u64::from(blocks) * u64::from(self.machine.model.multiprocessors)
-    }
-
-    /// Takes a part of the budget.
-    fn refuel(&self) -> i64 {
-        let before = self
-            .fuel
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |fuel| Some(fuel - fuel.clamp(0, FUEL)));
-        before.map_or(0, |fuel| fuel.clamp(0, FUEL))
     }
 
     fn print(&self, number: u64, text: Vec<u8>) {

@@ -11,11 +11,12 @@ use std::{collections::HashMap, fmt, sync::Arc};
 pub(crate) use decode::{Base, Class, Decoded, Decoder, Register, invalid, type_bytes};
 pub(crate) use symbols::{Symbol, builtin, undefined};
 
+pub use crate::warp::Level;
+
 use crate::{
     memory::Memory,
     model::{Limits, Model},
     ptx::{self, ast},
-    warp::Level,
 };
 use decode::{align_up, size};
 use program::Program;
@@ -99,8 +100,12 @@ pub fn load(ptx: &str, memory: &Memory, model: &Model) -> Result<Module, LoadErr
     load_at(ptx, memory, model, Level::host())
 }
 
-/// Loads a module for a certain vector unit.
-pub(crate) fn load_at(ptx: &str, memory: &Memory, model: &Model, level: Level) -> Result<Module, LoadError> {
+/// Loads a module to run on a certain vector unit, which the host must have.
+///
+/// # Errors
+///
+/// As for [`load`].
+pub fn load_at(ptx: &str, memory: &Memory, model: &Model, level: Level) -> Result<Module, LoadError> {
     let parsed = ptx::parse(ptx).map_err(|error| {
         LoadError::Invalid(format!("PTX line {}, column {}: {}", error.line, error.column, error.message))
     })?;

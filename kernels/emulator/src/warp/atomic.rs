@@ -1,12 +1,221 @@
 //! Atomics and reductions: `atom`, `red`.
+//!
+//! Lanes take their turns in ascending order. On global memory each turn is an atomic of the host, so blocks on other host
+//! threads see it whole; a block's shared memory is its worker's alone.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::{
+    Context, Word,
+    context::Lane,
+    has, last_type,
+    memory::{self, Address, Target, Window, addresses, place, repeat_active, wait_a_little, window},
+    soft,
+};
 use crate::{
-    module::{Decoded, Decoder},
-    ptx::ast::Instruction,
+    fault::Access,
+    module::{
+        Decoded, Decoder,
+        program::{Flow, Ins},
+    },
+    ptx::ast::{Instruction, Operand},
 };
 
 /// Decodes an instruction of this chapter.
 pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
-    let _ = instruction;
-    Err(decoder.not_implemented())
+    let (d, i) = (decoder, instruction);
+    let ty = last_type(i);
+    let operator = i.modifiers.iter().map(String::as_str).find(|word| {
+        matches!(*word, "and" | "or" | "xor" | "exch" | "cas" | "add" | "inc" | "dec" | "min" | "max")
+    });
+    let Some(operator) = operator else { return Err(d.not_implemented()) };
+    if ["v2", "v4", "v8"].iter().any(|vector| has(i, vector)) {
+        return Err(d.not_implemented());
+    }
+    match (operator, ty) {
+        ("and", "b32") => atomic(d, i, |a: u32, b: u32, _| a & b),
+        ("or", "b32") => atomic(d, i, |a: u32, b: u32, _| a | b),
+        ("xor", "b32") => atomic(d, i, |a: u32, b: u32, _| a ^ b),
+        ("exch", "b32" | "u32" | "s32" | "f32") => atomic(d, i, |_: u32, b: u32, _| b),
+        ("cas", "b32" | "u32" | "s32") => atomic(d, i, |a: u32, b: u32, c: u32| if a == b { c } else { a }),
+        ("add", "u32" | "s32") => atomic(d, i, |a: u32, b: u32, _| a.wrapping_add(b)),
+        ("inc", "u32") => atomic(d, i, |a: u32, b: u32, _| if a >= b { 0 } else { a + 1 }),
+        ("dec", "u32") => atomic(d, i, |a: u32, b: u32, _| if a == 0 || a > b { b } else { a - 1 }),
+        ("min", "u32") => atomic(d, i, |a: u32, b: u32, _| a.min(b)),
+        ("max", "u32") => atomic(d, i, |a: u32, b: u32, _| a.max(b)),
+        ("min", "s32") => atomic(d, i, |a: i32, b: i32, _| a.min(b)),
+        ("max", "s32") => atomic(d, i, |a: i32, b: i32, _| a.max(b)),
+        ("add", "f32") => atomic(d, i, |a: f32, b: f32, _| super::float::canonical(a + b)),
+        ("add", "f16x2") => atomic(d, i, |a: u32, b: u32, _| {
+            pairs(a, b, |a, b| half(f64::from(soft::from_half(a)) + f64::from(soft::from_half(b))))
+        }),
+        ("add", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| {
+            pairs(a, b, |a, b| bfloat(f64::from(soft::from_bfloat(a)) + f64::from(soft::from_bfloat(b))))
+        }),
+        ("and", "b64") => atomic(d, i, |a: u64, b: u64, _| a & b),
+        ("or", "b64") => atomic(d, i, |a: u64, b: u64, _| a | b),
+        ("xor", "b64") => atomic(d, i, |a: u64, b: u64, _| a ^ b),
+        ("exch", "b64" | "u64" | "s64" | "f64") => atomic(d, i, |_: u64, b: u64, _| b),
+        ("cas", "b64" | "u64" | "s64") => atomic(d, i, |a: u64, b: u64, c: u64| if a == b { c } else { a }),
+        ("add", "u64" | "s64") => atomic(d, i, |a: u64, b: u64, _| a.wrapping_add(b)),
+        ("min", "u64") => atomic(d, i, |a: u64, b: u64, _| a.min(b)),
+        ("max", "u64") => atomic(d, i, |a: u64, b: u64, _| a.max(b)),
+        ("min", "s64") => atomic(d, i, |a: i64, b: i64, _| a.min(b)),
+        ("max", "s64") => atomic(d, i, |a: i64, b: i64, _| a.max(b)),
+        ("add", "f64") => atomic(d, i, |a: f64, b: f64, _| a + b),
+        _ => Err(d.not_implemented()),
+    }
+}
+
+fn half(value: f64) -> u16 {
+    soft::convert(value, soft::Rounding::Nearest, soft::F16) as u16
+}
+
+fn bfloat(value: f64) -> u16 {
+    soft::convert(value, soft::Rounding::Nearest, soft::BF16) as u16
+}
+
+fn pairs(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
+    u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16
+}
+
+/// An atomic that replaces `a` in memory by `f(a, b, c)` and yields `a`.
+fn atomic<T: Lane, F: Fn(T, T, T) -> T + Copy + 'static>(
+    d: &mut Decoder<'_>,
+    i: &Instruction,
+    _: F,
+) -> Decoded
+where
+    T::Word: Cell,
+{
+    let (dest, rest) = match (i.opcode.as_str(), &i.operands[..]) {
+        ("red", rest) => (&Operand::Sink, rest),
+        (_, [dest, rest @ ..]) => (dest, rest),
+        _ => return Err(d.wrong_count()),
+    };
+    let (address, b, c) = match rest {
+        [address, b] => (address, b, b),
+        [address, b, c] => (address, b, c),
+        _ => return Err(d.wrong_count()),
+    };
+    let place = place(d, i, address)?;
+    let dest = d.dest::<T>(dest)?;
+    let (b, c) = (d.source::<T>(b)?, d.source::<T>(c)?);
+    let target = match place.space {
+        Target::Global => GLOBAL,
+        Target::Shared => SHARED,
+        Target::Generic => GENERIC,
+        _ => return Err(d.not_implemented()),
+    };
+    let cache = d.cache();
+    let ins = if place.long { d.plain(run::<u64, T, F>) } else { d.plain(run::<u32, T, F>) };
+    Ok(Ins { d: dest, a: place.row, b, c, e: target, f: cache << 8, x: place.offset, ..ins })
+}
+
+const GLOBAL: u32 = 0;
+const SHARED: u32 = 1;
+const GENERIC: u32 = 2;
+
+/// A word that the host can update atomically.
+trait Cell: Word {
+    /// Replaces the word at an address of the host, and yields what was there.
+    ///
+    /// # Safety
+    ///
+    /// - The word at `address` is mapped, aligned and writable.
+    unsafe fn update(address: u64, f: impl Fn(Self) -> Self) -> Self;
+}
+
+macro_rules! cells {
+    ($($word:ty, $atomic:ty;)*) => {$(
+        impl Cell for $word {
+            #[inline(always)]
+            unsafe fn update(address: u64, f: impl Fn($word) -> $word) -> $word {
+                // SAFETY: the caller's promise; other threads reach the word through atomics, or their program races.
+                let cell = unsafe { <$atomic>::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) };
+                let mut old = cell.load(Ordering::Relaxed);
+                loop {
+                    match cell.compare_exchange_weak(old, f(old), Ordering::SeqCst, Ordering::Relaxed) {
+                        Ok(old) => return old,
+                        Err(now) => old = now,
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+cells! {
+    u32, AtomicU32;
+    u64, AtomicU64;
+}
+
+unsafe fn run<A: Address, T: Lane, F: Fn(T, T, T) -> T + Copy>(context: &mut Context, ins: &Ins) -> Flow
+where
+    T::Word: Cell,
+{
+    const { assert!(size_of::<F>() == 0, "steps have no captures") };
+    // SAFETY: `F` has no bytes, and a value of it existed when this step was chosen.
+    let f = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+    let mask = context.mask;
+    if mask == 0 {
+        return Flow::Next;
+    }
+    // SAFETY: the decoder chose rows of these widths; `reach` vouches for each address.
+    let changed = unsafe {
+        let b: [T::Word; 32] = context.row(ins.b);
+        let c: [T::Word; 32] = context.row(ins.c);
+        let whole = addresses::<A>(context, ins);
+        let mut old = [T::Word::default(); 32];
+        let mut changed = false;
+        let mut left = mask;
+        while left != 0 {
+            let first = whole[left.trailing_zeros() as usize];
+            let (shared, lanes) = match ins.e {
+                GLOBAL => (false, left),
+                SHARED => (true, left),
+                _ => {
+                    let shared = window(first) == Window::Shared;
+                    let same = (0..32).filter(|&lane| (window(whole[lane]) == Window::Shared) == shared);
+                    (shared, same.fold(0, |lanes, lane| lanes | 1 << lane) & left)
+                }
+            };
+            context.set_mask(lanes);
+            let mut host = whole;
+            repeat_active(&mut host, lanes);
+            if shared {
+                host.iter_mut().for_each(|address| *address &= memory::WINDOW - 1);
+            }
+            let bytes = size_of::<T::Word>() as u64;
+            let reached = if shared {
+                memory::shared(context, &mut host, bytes, Access::Atomic)
+            } else {
+                memory::global(context, ins.f >> 8, &mut host, bytes, Access::Atomic)
+            };
+            if let Err(flow) = reached {
+                return flow;
+            }
+            for lane in (0..32).filter(|lane| lanes >> lane & 1 != 0) {
+                let next = |word| f(T::read(word), T::read(b[lane]), T::read(c[lane])).write();
+                old[lane] = if shared {
+                    let cell = std::ptr::with_exposed_provenance_mut::<T::Word>(host[lane] as usize);
+                    let word = cell.read();
+                    cell.write(next(word));
+                    word
+                } else {
+                    T::Word::update(host[lane], next)
+                };
+                changed |= next(old[lane]) != old[lane];
+            }
+            left &= !lanes;
+        }
+        context.set_mask(mask);
+        context.set_row(ins.d, old);
+        changed
+    };
+    // A compare-and-swap that failed, an exchange of a lock's value for itself: the lanes may be waiting.
+    if !changed {
+        wait_a_little(context);
+    }
+    Flow::Next
 }

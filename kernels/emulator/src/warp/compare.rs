@@ -1,6 +1,6 @@
 //! Comparison and selection: `setp`, `set`, `selp`, `slct`.
 
-use super::{Context, has, is_type};
+use super::{Context, has, is_type, soft};
 use crate::{
     module::{
         Decoded, Decoder,
@@ -139,8 +139,8 @@ fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded 
                 "leu" => step!($lane, |a, b| !($flush(a) > $flush(b))),
                 "gtu" => step!($lane, |a, b| !($flush(a) <= $flush(b))),
                 "geu" => step!($lane, |a, b| !($flush(a) < $flush(b))),
-                "num" => step!($lane, |a, b| a == a && b == b),
-                "nan" => step!($lane, |a, b| a != a || b != b),
+                "num" => step!($lane, |a, b| !$flush(a).is_nan() && !$flush(b).is_nan()),
+                "nan" => step!($lane, |a, b| $flush(a).is_nan() || $flush(b).is_nan()),
                 _ => Err(d.not_implemented()),
             }
         }};
@@ -155,6 +155,8 @@ fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded 
         "f32" if has(i, "ftz") => floats!(f32, super::float::flush),
         "f32" => floats!(f32, std::convert::identity),
         "f64" => floats!(f64, std::convert::identity),
+        "f16" => floats!(u16, soft::from_half),
+        "bf16" => floats!(u16, soft::from_bfloat),
         _ => Err(d.not_implemented()),
     }
 }

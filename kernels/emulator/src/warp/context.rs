@@ -22,6 +22,12 @@ pub(crate) struct Context {
     pub(crate) unguarded: u32,
     /// Lanes of the warp that have not exited.
     pub(crate) live: u32,
+    /// Lanes of other strands that wait at a warp's barrier.
+    pub(crate) arrived: u32,
+    /// Lanes that may leave a warp's barrier, for others have met them there.
+    pub(crate) pass: u32,
+    /// The step that waits is a warp's barrier.
+    pub(crate) at_warp_barrier: bool,
     /// Carry flags of extended-precision arithmetic, one bit a lane.
     pub(crate) carry: u32,
 
@@ -48,7 +54,7 @@ pub(crate) struct Context {
     pub(crate) counters: Counters,
     /// Warp instructions until the warp has to let others run.
     pub(crate) slice: i64,
-    /// Operations in this slice that may wait for another thread: atomics, volatile and acquiring loads.
+    /// Operations in this slice that may wait for another thread: volatile and acquiring loads, atomics without effect.
     pub(crate) polls: u32,
     /// What the block has printed.
     pub(crate) printed: Vec<u8>,
@@ -153,7 +159,7 @@ impl Context {
 }
 
 /// What a row is made of.
-pub(crate) trait Word: Copy + Default + 'static {
+pub(crate) trait Word: Copy + Default + PartialEq + 'static {
     /// Bytes of a row.
     const ROW: u32;
     /// `new` where `lane` has all bits, `old` where it has none.

@@ -48,7 +48,7 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
 
 /// The sum of two doubles, with its last bit set if it is not exact.
 #[inline(always)]
-fn odd_sum(a: f64, b: f64) -> f64 {
+pub(super) fn odd_sum(a: f64, b: f64) -> f64 {
     let sum = a + b;
     let part = sum - a;
     let error = (a - (sum - part)) + (b - part);

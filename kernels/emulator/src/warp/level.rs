@@ -7,7 +7,7 @@ use crate::module::program::{Flow, Ins, Step};
 
 /// What the host's vector unit can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub enum Level {
     /// What every host of this architecture has.
     Baseline,
     /// x86-64 with AVX2 and FMA.
@@ -20,7 +20,7 @@ pub(crate) enum Level {
 
 impl Level {
     /// The host's.
-    pub(crate) fn host() -> Level {
+    pub fn host() -> Level {
         static HOST: OnceLock<Level> = OnceLock::new();
         *HOST.get_or_init(|| {
             #[cfg(target_arch = "x86_64")]
@@ -45,6 +45,15 @@ impl Level {
             }
             Level::Baseline
         })
+    }
+
+    /// Those that this host can run, the best last.
+    pub fn all() -> Vec<Level> {
+        #[cfg(target_arch = "x86_64")]
+        let levels = [Level::Baseline, Level::Avx2, Level::Avx512];
+        #[cfg(not(target_arch = "x86_64"))]
+        let levels = [Level::Baseline];
+        levels.into_iter().filter(|level| *level <= Level::host()).collect()
     }
 
     /// `f32::mul_add` is one instruction. Elsewhere it is a library call, and slow.

@@ -23,7 +23,8 @@ pub(crate) use context::{Context, Lane, Row, Stopped, Word};
 pub(crate) use lanes::{
     Binary, Carrying, Compare, CompareSet, Constant, Predicates, Quaternary, Select, Ternary, Unary,
 };
-pub(crate) use level::{Body, Level, step};
+pub use level::Level;
+pub(crate) use level::{Body, step};
 pub(crate) use run::{Arrival, Pause, Threads, Wait, Warp};
 
 use crate::{

@@ -30,6 +30,8 @@ pub(crate) struct Warp {
     /// Rows of the kernel's own constants are filled already.
     constants: bool,
     carry: u32,
+    /// Lanes that may leave a barrier of the warp.
+    pass: u32,
 }
 
 /// Lanes that share a stack.
@@ -71,8 +73,8 @@ pub(crate) enum Wait {
     Ready,
     /// The block's barrier of this number.
     Barrier(Arrival),
-    /// Lanes of its warp.
-    Lanes,
+    /// Lanes of its warp, at a barrier of the warp or at another operation.
+    Lanes { barrier: bool },
 }
 
 /// Lanes at a barrier.
@@ -149,6 +151,7 @@ impl Warp {
             local: Vec::new(),
             constants: false,
             carry: 0,
+            pass: 0,
         }
     }
 
@@ -166,6 +169,7 @@ impl Warp {
         self.local.fill(Row([0; 32]));
         self.predicates.fill(0);
         self.carry = 0;
+        self.pass = 0;
         let constants = !std::mem::replace(&mut self.constants, true);
         self.fill(main, &frame, FULL, threads, constants);
     }
@@ -185,8 +189,12 @@ impl Warp {
         );
         context.live = self.live;
         context.carry = self.carry;
+        context.pass = self.pass;
+        context.at_warp_barrier = false;
+        context.arrived = if self.strands.len() == 1 { 0 } else { self.at_warp_barrier() };
         let pause = self.run_strand(&mut strand, context, program, threads, &meets);
         self.carry = context.carry;
+        self.pass = context.pass;
         let waits = match &pause {
             Pause::Barrier(arrival) => arrival.kind != BarrierKind::Arrive,
             Pause::Lanes => true,
@@ -199,7 +207,7 @@ impl Warp {
         }
         match &pause {
             Pause::Barrier(arrival) if waits => strand.wait = Wait::Barrier(arrival.clone()),
-            Pause::Lanes => strand.wait = Wait::Lanes,
+            Pause::Lanes => strand.wait = Wait::Lanes { barrier: context.at_warp_barrier },
             _ => {}
         }
         self.strands[index] = strand;
@@ -241,12 +249,18 @@ impl Warp {
     pub(crate) fn retry_lanes(&mut self) -> bool {
         let mut any = false;
         for strand in &mut self.strands {
-            if strand.wait == Wait::Lanes {
+            if matches!(strand.wait, Wait::Lanes { .. }) {
                 strand.wait = Wait::Ready;
                 any = true;
             }
         }
         any
+    }
+
+    /// Lanes that wait at a barrier of the warp.
+    fn at_warp_barrier(&self) -> u32 {
+        let waiting = self.strands.iter().filter(|strand| strand.wait == Wait::Lanes { barrier: true });
+        waiting.fold(0, |lanes, strand| lanes | strand.lanes())
     }
 
     /// Lanes of a strand.
