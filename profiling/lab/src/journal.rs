@@ -53,7 +53,7 @@ impl Journal {
             }
             if !record.cells.is_empty() {
                 // The kernels of the cells that stay. If one has changed since, its hash here says so.
-                let kernels = previous.inputs.into_iter().filter(|input| is_kernel(input));
+                let kernels = previous.inputs.into_iter().filter(is_kernel);
                 record.inputs.extend(kernels);
             }
             record.profile = previous.profile;

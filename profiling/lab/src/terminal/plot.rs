@@ -124,12 +124,13 @@ fn draw_line(canvas: &mut [[char; COLUMNS]], x: &Range, y: &Range, curve: &[(f64
     for pair in curve.windows(2) {
         let (from, to) = (column(x, pair[0].0), column(x, pair[1].0));
         let (low, high) = (y.place(pair[0].1), y.place(pair[1].1));
-        for here in from + 1..to {
-            let share = (here - from) as f64 / (to - from) as f64;
+        for step in 1..to - from {
+            let share = step as f64 / (to - from) as f64;
             let place = low + (high - low) * share;
             let row = ROWS - 1 - (place * (ROWS - 1) as f64).round() as usize;
-            if canvas[row][here] == ' ' {
-                canvas[row][here] = '·';
+            let cell = &mut canvas[row][from + step];
+            if *cell == ' ' {
+                *cell = '·';
             }
         }
     }
