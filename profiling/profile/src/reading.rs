@@ -1,4 +1,6 @@
 //! A figure and how it was got. What could not be read stays without a number: never a zero.
+//!
+//! To the book all of them are measured: they are a GPU's, and no other device gives the same.
 
 use record::{Entry, Point};
 

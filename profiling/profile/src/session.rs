@@ -54,7 +54,7 @@ pub fn run(request: &Request, home: &Home, places: &Places) -> anyhow::Result<()
         print!("{}", dry_run(request, home, &chapter, nsys.as_deref(), ncu.as_deref())?);
         return Ok(());
     }
-    if !has_gpu(places) {
+    if !places.has_gpu() {
         bail!(
             "this machine has no NVIDIA GPU, and the emulated one has no profile. The book shows the recorded profile; \
              to make one of your own, take a bundle to a machine with a GPU (cargo book bundle, then ./run.sh profile {chapter})"
@@ -284,17 +284,6 @@ fn dry_run(
         text.push_str(&format!("{line}\n"));
     }
     Ok(text)
-}
-
-/// Asks for the device's node and then for NVIDIA's own program, so that libcuda is not loaded into this process.
-fn has_gpu(places: &Places) -> bool {
-    // Linux's driver, and WSL2's.
-    let nodes = ["/dev/nvidiactl", "/dev/dxg"];
-    nodes.iter().any(|node| Path::new(node).exists())
-        || places.program("nvidia-smi").is_some_and(|program| {
-            let listed = Invocation::new(program).argument("-L").run(Path::new("/"));
-            listed.is_ok_and(|listed| listed.success && listed.output.contains("GPU "))
-        })
 }
 
 /// A table as a terminal shows it.

@@ -17,6 +17,8 @@ pub struct Places {
     pub roots: Vec<PathBuf>,
     /// Folders with libraries that the importer may need.
     pub libraries: Vec<PathBuf>,
+    /// Files of which one is there where there is a GPU: the driver's devices.
+    pub devices: Vec<PathBuf>,
 }
 
 impl Places {
@@ -28,7 +30,19 @@ impl Places {
         roots.extend(
             ["CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"].into_iter().filter_map(env::var_os).map(PathBuf::from),
         );
-        Self { path: list("PATH"), roots, libraries: list(LIBRARY_PATH) }
+        // Linux's driver, and WSL2's.
+        let devices = ["/dev/nvidiactl", "/dev/dxg"].map(PathBuf::from).into();
+        Self { path: list("PATH"), roots, libraries: list(LIBRARY_PATH), devices }
+    }
+
+    /// Whether there is a GPU. Asks for the driver's device and then for NVIDIA's own program, so that libcuda is not
+    /// loaded into this process.
+    pub fn has_gpu(&self) -> bool {
+        self.devices.iter().any(|device| device.exists())
+            || self.program("nvidia-smi").is_some_and(|program| {
+                let listed = Invocation::new(program).argument("-L").run(Path::new("/"));
+                listed.is_ok_and(|listed| listed.success && listed.output.contains("GPU "))
+            })
     }
 
     /// A program on the path or in a CUDA toolkit.
@@ -215,7 +229,12 @@ mod tests {
     }
 
     fn places(root: &Path) -> Places {
-        Places { path: vec![root.join("bin")], roots: vec![root.join("opt")], libraries: Vec::new() }
+        Places {
+            path: vec![root.join("bin")],
+            roots: vec![root.join("opt")],
+            libraries: Vec::new(),
+            devices: Vec::new(),
+        }
     }
 
     #[test]

@@ -120,8 +120,12 @@ mod tests {
 
     #[test]
     fn a_bare_machine_gets_a_line_and_a_fix_for_each_part() {
-        let nothing =
-            Places { path: vec![PathBuf::from("/nonexistent")], roots: Vec::new(), libraries: Vec::new() };
+        let nothing = Places {
+            path: vec![PathBuf::from("/nonexistent")],
+            roots: Vec::new(),
+            libraries: Vec::new(),
+            devices: Vec::new(),
+        };
         let checks = checks(&nothing, None);
         for name in [nsight::NSYS, nsight::NCU] {
             let check = checks.iter().find(|check| check.name == name).unwrap();

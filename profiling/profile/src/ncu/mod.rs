@@ -4,3 +4,7 @@ pub mod kernels;
 pub mod metrics;
 pub mod raw;
 pub mod session;
+
+mod group;
+mod limits;
+mod roofline;

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::export::{Trace, What};
-use super::timeline;
+use super::picture;
 
 /// The file's name, beside the record.
 pub const FILE: &str = "trace.json";
@@ -68,7 +68,7 @@ fn events(trace: &Trace) -> Value {
         };
         args["correlation"] = json!(work.correlation);
         let pid = GPU + u32::try_from(work.device).unwrap_or_default();
-        complete(&timeline::what(&work.what), category, pid, work.stream, (work.start, work.end), args);
+        complete(&picture::what(&work.what), category, pid, work.stream, (work.start, work.end), args);
     }
     events.sort_by_key(|(start, _)| *start);
     let left_out = events.len().saturating_sub(EVENTS);
