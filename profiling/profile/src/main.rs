@@ -10,7 +10,12 @@ use profile::{Request, doctor};
 
 /// Profiles a chapter with Nsight Systems and Nsight Compute, and adds what they saw to its record.
 #[derive(Parser)]
-#[command(name = "cargo profile", args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    name = "cargo profile",
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "LADDER_LIBRARY_PATH names folders with libraries that the importer of Nsight Systems needs (libdw, libelf)."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Task>,

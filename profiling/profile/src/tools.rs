@@ -23,16 +23,20 @@ pub struct Places {
 
 impl Places {
     /// This machine's: `PATH`, the folders in which NVIDIA's and Debian's packages and conda install, and the
-    /// libraries of [`LIBRARY_PATH`].
+    /// libraries of [`LIBRARY_PATH`] and of the folder `lib` beside the one that this program lies in.
     pub fn of_this_machine() -> Self {
         let list = |name| env::var_os(name).map(|list| env::split_paths(&list).collect()).unwrap_or_default();
         let mut roots: Vec<PathBuf> = ["/opt/nvidia", "/usr/local", "/usr/lib"].map(PathBuf::from).into();
         roots.extend(
             ["CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"].into_iter().filter_map(env::var_os).map(PathBuf::from),
         );
+        let mut libraries: Vec<PathBuf> = list(LIBRARY_PATH);
+        let beside =
+            env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join("lib")));
+        libraries.extend(beside.filter(|folder| folder.is_dir()));
         // Linux's driver, and WSL2's.
         let devices = ["/dev/nvidiactl", "/dev/dxg"].map(PathBuf::from).into();
-        Self { path: list("PATH"), roots, libraries: list(LIBRARY_PATH), devices }
+        Self { path: list("PATH"), roots, libraries, devices }
     }
 
     /// Whether there is a GPU. Asks for the driver's device and then for NVIDIA's own program, so that libcuda is not
