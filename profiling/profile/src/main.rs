@@ -11,7 +11,8 @@ use profile::{Request, doctor};
 /// Profiles a chapter with Nsight Systems and Nsight Compute, and adds what they saw to its record.
 #[derive(Parser)]
 #[command(
-    name = "cargo profile",
+    name = "profile",
+    bin_name = "cargo profile",
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "LADDER_LIBRARY_PATH names folders with libraries that the importer of Nsight Systems needs (libdw, libelf)."
@@ -22,7 +23,7 @@ struct Arguments {
     /// The chapter, such as ch01 or ch01-raw-kernel.
     #[arg(required = true)]
     chapter: Option<String>,
-    /// Cells to run; all of them where none is named.
+    /// Cells to run, instead of those that the chapter's manifest names for a profile.
     cells: Vec<String>,
     /// Only the timeline, by Nsight Systems.
     #[arg(long)]

@@ -16,7 +16,7 @@ const EVENTS: usize = 20_000;
 const HOST: u32 = 1;
 const GPU: u32 = 2;
 
-/// Writes the trace to `file`. Beyond [`EVENTS`], the rest is left out, and the file says how many.
+/// Writes the trace to `file`. Beyond 20,000 events, the rest is left out, and the file says how many.
 pub fn write(trace: &Trace, file: &Path) -> anyhow::Result<()> {
     std::fs::write(file, events(trace).to_string()).with_context(|| format!("writing {}", file.display()))
 }
