@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use super::{
     LoadError,
-    program::{Block, End, Fill, Flow, Function, Ins, NONE, Special},
+    program::{Block, End, Fill, Function, Ins, NONE, Special, Step},
     symbols::{Kernelwide, Symbol},
 };
 use crate::{
     fault::Place,
     ptx::ast::{self, AddressBase, Float, Instruction, Operand, Space, Statement, Variable},
     warp::{
-        self, Binary, Body, Carrying, Compare, CompareSet, Constant, Context, Lane, Level, Predicates,
-        Quaternary, Select, Ternary, Unary, Word, step,
+        self, Binary, Body, Carrying, Compare, CompareSet, Constant, Lane, Level, Predicates, Quaternary,
+        Select, Ternary, Unary, Word, rare_step, step,
     },
 };
 
@@ -116,7 +116,7 @@ pub(crate) fn decode(
     decoder.finish(function.line)
 }
 
-impl Decoder<'_> {
+impl<'a> Decoder<'a> {
     fn parameters(&mut self, function: &ast::Function) -> Decoded<()> {
         if self.entry {
             let mut offset = 0;
@@ -695,7 +695,7 @@ impl Decoder<'_> {
         let operand = |index: usize| instruction.operands.get(index).unwrap_or(&zero);
         let (d, a) = (self.dest::<D>(operand(0))?, self.source::<A>(operand(1))?);
         let (b, c) = (self.source::<B>(operand(2))?, self.source::<C>(operand(3))?);
-        Ok(Ins { d, a, b, c, x, ..self.ins::<Constant<A, B, C, D, F>>() })
+        Ok(Ins { d, a, b, c, x, ..self.rare_ins::<Constant<A, B, C, D, F>>() })
     }
 
     /// `(d, carry) = f(a, b, c, carry)`
@@ -711,7 +711,7 @@ impl Decoder<'_> {
         let (d, a) = (self.dest::<D>(operand(0))?, self.source::<A>(operand(1))?);
         let (b, c) = (self.source::<A>(operand(2))?, self.source::<A>(operand(3))?);
         let x = u64::from(reads) | u64::from(writes) << 1;
-        Ok(Ins { d, a, b, c, x, ..self.ins::<Carrying<A, D, F>>() })
+        Ok(Ins { d, a, b, c, x, ..self.rare_ins::<Carrying<A, D, F>>() })
     }
 
     /// `d = f(a, b, c, e)`, for whoever fills in the operands.
@@ -719,7 +719,7 @@ impl Decoder<'_> {
         &self,
         _: F,
     ) -> Ins {
-        self.ins::<Quaternary<A, C, D, F>>()
+        self.rare_ins::<Quaternary<A, C, D, F>>()
     }
 
     /// `d = f(a, b)` of predicates; `b` may be absent.
@@ -735,7 +735,7 @@ impl Decoder<'_> {
         };
         let (d, (a, not_a), (b, not_b)) = (self.predicate(d)?.0, self.predicate(a)?, self.predicate(b)?);
         let x = u64::from(not_a) | u64::from(not_b) << 1;
-        Ok(Ins { d, a, b, x, ..self.ins::<Predicates<F>>() })
+        Ok(Ins { d, a, b, x, ..self.rare_ins::<Predicates<F>>() })
     }
 
     /// A comparison of two sources into predicates.
@@ -759,7 +759,7 @@ impl Decoder<'_> {
     ) -> Decoded {
         let [d, rest @ ..] = &instruction.operands[..] else { return Err(self.wrong_count()) };
         let d = self.dest::<D>(d)?;
-        let ins = Ins { d, f: truth, ..self.ins::<CompareSet<A, D, F>>() };
+        let ins = Ins { d, f: truth, ..self.rare_ins::<CompareSet<A, D, F>>() };
         self.compare_sources::<A>(rest, combine, ins)
     }
 
@@ -808,8 +808,18 @@ impl Decoder<'_> {
         Ins { step: step::<B>(self.level), d: 0, a: 0, b: 0, c: 0, e: 0, f: 0, x: 0 }
     }
 
+    /// The same, compiled for the baseline alone.
+    pub(crate) fn rare_ins<B: Body>(&self) -> Ins {
+        self.plain(rare_step::<B>())
+    }
+
+    /// Makes instructions that are executed seldom: their steps are compiled for the baseline alone.
+    pub(crate) fn rare<'d>(&'d mut self) -> Rare<'d, 'a> {
+        Rare(self)
+    }
+
     /// An instruction of a step that needs no vector unit.
-    pub(crate) fn plain(&self, step: unsafe fn(&mut Context, &Ins) -> Flow) -> Ins {
+    pub(crate) fn plain(&self, step: Step) -> Ins {
         Ins { step, d: 0, a: 0, b: 0, c: 0, e: 0, f: 0, x: 0 }
     }
 
@@ -833,6 +843,56 @@ impl Decoder<'_> {
     /// The function is a kernel.
     pub(crate) fn is_entry(&self) -> bool {
         self.entry
+    }
+}
+
+/// Makes instructions whose steps are compiled for the baseline alone.
+pub(crate) struct Rare<'d, 'a>(&'d mut Decoder<'a>);
+
+impl Rare<'_, '_> {
+    /// `d = f(a)`
+    pub(crate) fn unary<A: Lane, D: Lane, F: Fn(A) -> D + Copy + 'static>(
+        self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let [d, a] = self.0.operands(instruction)?;
+        let (d, a) = (self.0.dest::<D>(d)?, self.0.source::<A>(a)?);
+        Ok(Ins { d, a, ..self.0.rare_ins::<Unary<A, D, F>>() })
+    }
+
+    /// `d = f(a, b)`
+    pub(crate) fn binary<A: Lane, B: Lane, D: Lane, F: Fn(A, B) -> D + Copy + 'static>(
+        self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let [d, a, b] = self.0.operands(instruction)?;
+        let (d, a, b) = (self.0.dest::<D>(d)?, self.0.source::<A>(a)?, self.0.source::<B>(b)?);
+        Ok(Ins { d, a, b, ..self.0.rare_ins::<Binary<A, B, D, F>>() })
+    }
+
+    /// `d = f(a, b, c)`
+    pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, D: Lane, F: Fn(A, B, C) -> D + Copy + 'static>(
+        self,
+        instruction: &Instruction,
+        _: F,
+    ) -> Decoded {
+        let [d, a, b, c] = self.0.operands(instruction)?;
+        let (d, a) = (self.0.dest::<D>(d)?, self.0.source::<A>(a)?);
+        let (b, c) = (self.0.source::<B>(b)?, self.0.source::<C>(c)?);
+        Ok(Ins { d, a, b, c, ..self.0.rare_ins::<Ternary<A, B, C, D, F>>() })
+    }
+
+    /// A comparison of two sources into predicates.
+    pub(crate) fn compare<A: Lane, F: Fn(A, A) -> bool + Copy + 'static>(
+        self,
+        instruction: &Instruction,
+        combine: Option<u64>,
+        _: F,
+    ) -> Decoded {
+        let ins = self.0.rare_ins::<Compare<A, F>>();
+        self.0.compare_operands::<A>(instruction, combine, ins)
     }
 }
 

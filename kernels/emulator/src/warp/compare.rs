@@ -69,12 +69,12 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
                 [ty, "s32"] if !ty.ends_with("64") => {
                     d.ternary(i, |a: u32, b: u32, c: i32| if c >= 0 { a } else { b })
                 }
-                [_, "s32"] => d.ternary(i, |a: u64, b: u64, c: i32| if c >= 0 { a } else { b }),
+                [_, "s32"] => d.rare().ternary(i, |a: u64, b: u64, c: i32| if c >= 0 { a } else { b }),
                 // Negative zero counts as zero, NaN as negative.
                 [ty, "f32"] if !ty.ends_with("64") => {
                     d.ternary(i, |a: u32, b: u32, c: f32| if c >= 0.0 { a } else { b })
                 }
-                [_, "f32"] => d.ternary(i, |a: u64, b: u64, c: f32| if c >= 0.0 { a } else { b }),
+                [_, "f32"] => d.rare().ternary(i, |a: u64, b: u64, c: f32| if c >= 0.0 { a } else { b }),
                 _ => Err(d.not_implemented()),
             }
         }
@@ -110,53 +110,62 @@ fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded 
             }
         };
     }
+    // Of types that are compared seldom.
+    macro_rules! rare_step {
+        ($lane:ty, $f:expr) => {
+            match truth {
+                None => d.rare().compare::<$lane, _>(i, combine, $f),
+                Some(truth) => d.compare_set::<$lane, u32, _>(i, combine, truth, $f),
+            }
+        };
+    }
     macro_rules! ordered {
-        ($lane:ty) => {
+        ($step:ident, $lane:ty) => {
             match operator {
-                "eq" => step!($lane, |a, b| a == b),
-                "ne" => step!($lane, |a, b| a != b),
-                "lt" | "lo" => step!($lane, |a, b| a < b),
-                "le" | "ls" => step!($lane, |a, b| a <= b),
-                "gt" | "hi" => step!($lane, |a, b| a > b),
-                "ge" | "hs" => step!($lane, |a, b| a >= b),
+                "eq" => $step!($lane, |a, b| a == b),
+                "ne" => $step!($lane, |a, b| a != b),
+                "lt" | "lo" => $step!($lane, |a, b| a < b),
+                "le" | "ls" => $step!($lane, |a, b| a <= b),
+                "gt" | "hi" => $step!($lane, |a, b| a > b),
+                "ge" | "hs" => $step!($lane, |a, b| a >= b),
                 _ => Err(d.not_implemented()),
             }
         };
     }
     macro_rules! floats {
-        ($lane:ty, $flush:expr) => {{
+        ($step:ident, $lane:ty, $flush:expr) => {{
             match operator {
                 // Rust's `!=` holds for NaN; PTX's ordered `ne` does not.
-                "eq" => step!($lane, |a, b| $flush(a) == $flush(b)),
-                "ne" => step!($lane, |a, b| $flush(a) < $flush(b) || $flush(a) > $flush(b)),
-                "lt" => step!($lane, |a, b| $flush(a) < $flush(b)),
-                "le" => step!($lane, |a, b| $flush(a) <= $flush(b)),
-                "gt" => step!($lane, |a, b| $flush(a) > $flush(b)),
-                "ge" => step!($lane, |a, b| $flush(a) >= $flush(b)),
-                "equ" => step!($lane, |a, b| !($flush(a) < $flush(b) || $flush(a) > $flush(b))),
-                "neu" => step!($lane, |a, b| $flush(a) != $flush(b)),
-                "ltu" => step!($lane, |a, b| !($flush(a) >= $flush(b))),
-                "leu" => step!($lane, |a, b| !($flush(a) > $flush(b))),
-                "gtu" => step!($lane, |a, b| !($flush(a) <= $flush(b))),
-                "geu" => step!($lane, |a, b| !($flush(a) < $flush(b))),
-                "num" => step!($lane, |a, b| !$flush(a).is_nan() && !$flush(b).is_nan()),
-                "nan" => step!($lane, |a, b| $flush(a).is_nan() || $flush(b).is_nan()),
+                "eq" => $step!($lane, |a, b| $flush(a) == $flush(b)),
+                "ne" => $step!($lane, |a, b| $flush(a) < $flush(b) || $flush(a) > $flush(b)),
+                "lt" => $step!($lane, |a, b| $flush(a) < $flush(b)),
+                "le" => $step!($lane, |a, b| $flush(a) <= $flush(b)),
+                "gt" => $step!($lane, |a, b| $flush(a) > $flush(b)),
+                "ge" => $step!($lane, |a, b| $flush(a) >= $flush(b)),
+                "equ" => $step!($lane, |a, b| !($flush(a) < $flush(b) || $flush(a) > $flush(b))),
+                "neu" => $step!($lane, |a, b| $flush(a) != $flush(b)),
+                "ltu" => $step!($lane, |a, b| !($flush(a) >= $flush(b))),
+                "leu" => $step!($lane, |a, b| !($flush(a) > $flush(b))),
+                "gtu" => $step!($lane, |a, b| !($flush(a) <= $flush(b))),
+                "geu" => $step!($lane, |a, b| !($flush(a) < $flush(b))),
+                "num" => $step!($lane, |a, b| !$flush(a).is_nan() && !$flush(b).is_nan()),
+                "nan" => $step!($lane, |a, b| $flush(a).is_nan() || $flush(b).is_nan()),
                 _ => Err(d.not_implemented()),
             }
         }};
     }
     match ty {
-        "b16" | "u16" => ordered!(u16),
-        "s16" => ordered!(i16),
-        "b32" | "u32" => ordered!(u32),
-        "s32" => ordered!(i32),
-        "b64" | "u64" => ordered!(u64),
-        "s64" => ordered!(i64),
-        "f32" if has(i, "ftz") => floats!(f32, super::float::flush),
-        "f32" => floats!(f32, std::convert::identity),
-        "f64" => floats!(f64, std::convert::identity),
-        "f16" => floats!(u16, soft::from_half),
-        "bf16" => floats!(u16, soft::from_bfloat),
+        "b16" | "u16" => ordered!(rare_step, u16),
+        "s16" => ordered!(rare_step, i16),
+        "b32" | "u32" => ordered!(step, u32),
+        "s32" => ordered!(step, i32),
+        "b64" | "u64" => ordered!(rare_step, u64),
+        "s64" => ordered!(step, i64),
+        "f32" if has(i, "ftz") => floats!(rare_step, f32, super::float::flush),
+        "f32" => floats!(step, f32, std::convert::identity),
+        "f64" => floats!(rare_step, f64, std::convert::identity),
+        "f16" => floats!(rare_step, u16, soft::from_half),
+        "bf16" => floats!(rare_step, u16, soft::from_bfloat),
         _ => Err(d.not_implemented()),
     }
 }

@@ -119,10 +119,10 @@ fn integers(d: &mut Decoder<'_>, i: &Instruction, x: Options) -> Decoded {
             ((false, true), 64, 32, _) => return d.unary(i, |a: u64| a as u32),
             ((false, false), 16, 32, false) => return d.unary(i, |a: u16| u32::from(a)),
             ((false, false), 16, 32, true) => return d.unary(i, |a: i16| i32::from(a)),
-            ((false, false), 8, 32, false) => return d.unary(i, |a: u8| u32::from(a)),
-            ((false, false), 8, 32, true) => return d.unary(i, |a: i8| i32::from(a)),
+            ((false, false), 8, 32, false) => return d.rare().unary(i, |a: u8| u32::from(a)),
+            ((false, false), 8, 32, true) => return d.rare().unary(i, |a: i8| i32::from(a)),
             ((false, false), 32, 16, _) => return d.unary(i, |a: u16| a),
-            ((false, false), 32, 8, _) => return d.unary(i, |a: u8| a),
+            ((false, false), 32, 8, _) => return d.rare().unary(i, |a: u8| a),
             _ => {}
         }
     }
@@ -250,11 +250,11 @@ fn from_integer(
         (Type::Single, 32, true, 0) if !long => return d.unary(i, |a: i32| a as f32),
         (Type::Single, 32, false, 0) if !long => return d.unary(i, |a: u32| a as f32),
         (Type::Single, 64, true, 0) if long => return d.unary(i, |a: i64| a as f32),
-        (Type::Single, 64, false, 0) if long => return d.unary(i, |a: u64| a as f32),
+        (Type::Single, 64, false, 0) if long => return d.rare().unary(i, |a: u64| a as f32),
         (Type::Double, 32, true, 0) if !long => return d.unary(i, |a: i32| f64::from(a)),
         (Type::Double, 32, false, 0) if !long => return d.unary(i, |a: u32| f64::from(a)),
         (Type::Double, 64, true, 0) if long => return d.unary(i, |a: i64| a as f64),
-        (Type::Double, 64, false, 0) if long => return d.unary(i, |a: u64| a as f64),
+        (Type::Double, 64, false, 0) if long => return d.rare().unary(i, |a: u64| a as f64),
         _ => {}
     }
     match (to, long) {
@@ -303,8 +303,10 @@ fn floats(d: &mut Decoder<'_>, i: &Instruction, to: Type, from: Type, x: Options
     match (to, from, x) {
         (Type::Double, Type::Single, 0) => return d.unary(i, |a: f32| f64::from(a)),
         (Type::Single, Type::Double, 0) => return d.unary(i, |a: f64| canonical(a as f32)),
-        (Type::Single, Type::Half, 0) => return d.unary(i, |a: u16| canonical(soft::from_half(a))),
-        (Type::Single, Type::Bfloat, 0) => return d.unary(i, |a: u16| canonical(soft::from_bfloat(a))),
+        (Type::Single, Type::Half, 0) => return d.rare().unary(i, |a: u16| canonical(soft::from_half(a))),
+        (Type::Single, Type::Bfloat, 0) => {
+            return d.rare().unary(i, |a: u16| canonical(soft::from_bfloat(a)));
+        }
         _ => {}
     }
     macro_rules! from {

@@ -49,7 +49,7 @@ fn move_value(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
             _ => None,
         };
         if let Some(high) = dynamic {
-            let ins = if wide { d.ins::<Clock<u64>>() } else { d.ins::<Clock<u32>>() };
+            let ins = if wide { d.rare_ins::<Clock<u64>>() } else { d.rare_ins::<Clock<u32>>() };
             let dest = if wide { d.dest::<u64>(dest)? } else { d.dest::<u32>(dest)? };
             return Ok(Ins { d: dest, x: high.into(), ..ins });
         }
@@ -245,10 +245,10 @@ fn is_space(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         return Err(d.not_implemented());
     }
     match space_of(i) {
-        Some(Space::Shared) => d.compare(&twice, None, |a: u64, _| window(a) == Window::Shared),
-        Some(Space::Local) => d.compare(&twice, None, |a: u64, _| window(a) == Window::Local),
-        Some(Space::Param) => d.compare(&twice, None, |a: u64, _| window(a) == Window::Param),
-        Some(Space::Global) => d.compare(&twice, None, |a: u64, _| window(a) == Window::Global),
+        Some(Space::Shared) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Shared),
+        Some(Space::Local) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Local),
+        Some(Space::Param) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Param),
+        Some(Space::Global) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Global),
         // Constants have no window of their own: they are where global variables are.
         _ => Err(d.not_implemented()),
     }

@@ -146,12 +146,14 @@ fn single(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
             let quotient = soft::div(input(a, x).into(), input(b, x).into(), Rounding::from_bits(x), F32);
             output(f32::from_bits(quotient as u32), x)
         }),
+        "rcp" if x == 0 => d.unary(i, |a: f32| canonical(1.0 / a)),
         "rcp" if x & 7 == 0 || approx => {
             d.with_constant(i, x & 8, |a: f32, _: u32, _: u32, x| output(1.0 / input(a, x), x))
         }
         "rcp" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| {
             output(f32::from_bits(soft::div(1.0, input(a, x).into(), Rounding::from_bits(x), F32) as u32), x)
         }),
+        "sqrt" if x == 0 => d.unary(i, |a: f32| canonical(a.sqrt())),
         "sqrt" if x & 7 == 0 || approx => {
             d.with_constant(i, x & 8, |a: f32, _: u32, _: u32, x| output(input(a, x).sqrt(), x))
         }
@@ -176,10 +178,12 @@ fn single(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         "tanh" => {
             d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).tanh() as f32, x))
         }
+        "abs" if x == 0 => d.unary(i, |a: f32| a.abs()),
+        "neg" if x == 0 => d.unary(i, |a: f32| -a),
         "abs" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| input(a, x).abs()),
         "neg" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| -input(a, x)),
         "min" | "max" => extreme(d, i, x),
-        "copysign" => d.binary(i, |a: f32, b: f32| b.copysign(a)),
+        "copysign" => d.rare().binary(i, |a: f32, b: f32| b.copysign(a)),
         "testp" => test(d, i, |word| match word {
             "finite" => Some(0),
             "infinite" => Some(1),
@@ -246,18 +250,18 @@ fn test(d: &mut Decoder<'_>, i: &Instruction, property: impl Fn(&str) -> Option<
     let twice = Instruction { operands: vec![p.clone(), a.clone(), a.clone()], ..i.clone() };
     let property = i.modifiers.iter().find_map(|word| property(word));
     match (property, last_type(i)) {
-        (Some(0), "f32") => d.compare(&twice, None, |a: f32, _| a.is_finite()),
-        (Some(1), "f32") => d.compare(&twice, None, |a: f32, _| a.is_infinite()),
-        (Some(2), "f32") => d.compare(&twice, None, |a: f32, _| !a.is_nan()),
-        (Some(3), "f32") => d.compare(&twice, None, |a: f32, _| a.is_nan()),
-        (Some(4), "f32") => d.compare(&twice, None, |a: f32, _| a.is_normal()),
-        (Some(5), "f32") => d.compare(&twice, None, |a: f32, _| a.is_subnormal()),
-        (Some(0), _) => d.compare(&twice, None, |a: f64, _| a.is_finite()),
-        (Some(1), _) => d.compare(&twice, None, |a: f64, _| a.is_infinite()),
-        (Some(2), _) => d.compare(&twice, None, |a: f64, _| !a.is_nan()),
-        (Some(3), _) => d.compare(&twice, None, |a: f64, _| a.is_nan()),
-        (Some(4), _) => d.compare(&twice, None, |a: f64, _| a.is_normal()),
-        (Some(5), _) => d.compare(&twice, None, |a: f64, _| a.is_subnormal()),
+        (Some(0), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_finite()),
+        (Some(1), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_infinite()),
+        (Some(2), "f32") => d.rare().compare(&twice, None, |a: f32, _| !a.is_nan()),
+        (Some(3), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_nan()),
+        (Some(4), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_normal()),
+        (Some(5), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_subnormal()),
+        (Some(0), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_finite()),
+        (Some(1), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_infinite()),
+        (Some(2), _) => d.rare().compare(&twice, None, |a: f64, _| !a.is_nan()),
+        (Some(3), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_nan()),
+        (Some(4), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_normal()),
+        (Some(5), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_subnormal()),
         _ => Err(d.not_implemented()),
     }
 }
@@ -273,10 +277,10 @@ fn double(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         "fma" | "mad" if rounding == 0 => d.ternary(i, |a: f64, b: f64, c: f64| a.mul_add(b, c)),
         "div" if rounding == 0 => d.binary(i, |a: f64, b: f64| a / b),
         "sqrt" if rounding == 0 => d.unary(i, |a: f64| a.sqrt()),
-        "rcp" if has(i, "approx") => d.unary(i, |a: f64| coarse(1.0 / flush_f64(a))),
-        "rsqrt" if has(i, "ftz") => d.unary(i, |a: f64| coarse(1.0 / flush_f64(a).sqrt())),
-        "rsqrt" => d.unary(i, |a: f64| 1.0 / a.sqrt()),
-        "rcp" if rounding == 0 => d.unary(i, |a: f64| 1.0 / a),
+        "rcp" if has(i, "approx") => d.rare().unary(i, |a: f64| coarse(1.0 / flush_f64(a))),
+        "rsqrt" if has(i, "ftz") => d.rare().unary(i, |a: f64| coarse(1.0 / flush_f64(a).sqrt())),
+        "rsqrt" => d.rare().unary(i, |a: f64| 1.0 / a.sqrt()),
+        "rcp" if rounding == 0 => d.rare().unary(i, |a: f64| 1.0 / a),
         "add" => {
             d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::add(a, b, Rounding::from_bits(x), F64))
         }
@@ -312,7 +316,7 @@ fn double(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
                 if b.is_nan() || a > b || (a == b && b.is_sign_negative()) { a } else { b }
             },
         ),
-        "copysign" => d.binary(i, |a: f64, b: f64| b.copysign(a)),
+        "copysign" => d.rare().binary(i, |a: f64, b: f64| b.copysign(a)),
         "testp" => single(d, i),
         _ => Err(d.not_implemented()),
     }

@@ -43,12 +43,12 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         "tanh" => each!(|a, _, _, _| a.tanh()),
         // Signs alone, so NaN keeps its bits.
         "abs" => match last_type(i) {
-            "f16" | "bf16" => d.unary(i, |a: u16| a & 0x7FFF),
-            _ => d.unary(i, |a: u32| a & 0x7FFF_7FFF),
+            "f16" | "bf16" => d.rare().unary(i, |a: u16| a & 0x7FFF),
+            _ => d.rare().unary(i, |a: u32| a & 0x7FFF_7FFF),
         },
         "neg" => match last_type(i) {
-            "f16" | "bf16" => d.unary(i, |a: u16| a ^ 0x8000),
-            _ => d.unary(i, |a: u32| a ^ 0x8000_8000),
+            "f16" | "bf16" => d.rare().unary(i, |a: u16| a ^ 0x8000),
+            _ => d.rare().unary(i, |a: u32| a ^ 0x8000_8000),
         },
         _ => Err(d.not_implemented()),
     }

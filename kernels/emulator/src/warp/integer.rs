@@ -16,88 +16,94 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
     }
     let saturates = has(i, "sat");
     match (i.opcode.as_str(), ty) {
-        ("add", "s32") if saturates => d.binary(i, |a: i32, b: i32| a.saturating_add(b)),
-        ("sub", "s32") if saturates => d.binary(i, |a: i32, b: i32| a.saturating_sub(b)),
-        ("add", "u16" | "s16") => d.binary(i, |a: u16, b: u16| a.wrapping_add(b)),
+        ("add", "s32") if saturates => d.rare().binary(i, |a: i32, b: i32| a.saturating_add(b)),
+        ("sub", "s32") if saturates => d.rare().binary(i, |a: i32, b: i32| a.saturating_sub(b)),
+        ("add", "u16" | "s16") => d.rare().binary(i, |a: u16, b: u16| a.wrapping_add(b)),
         ("add", "u32" | "s32") => d.binary(i, |a: u32, b: u32| a.wrapping_add(b)),
         ("add", "u64" | "s64") => d.binary(i, |a: u64, b: u64| a.wrapping_add(b)),
-        ("add", "u16x2" | "s16x2") => d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.wrapping_add(b))),
-        ("sub", "u16" | "s16") => d.binary(i, |a: u16, b: u16| a.wrapping_sub(b)),
+        ("add", "u16x2" | "s16x2") => {
+            d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.wrapping_add(b)))
+        }
+        ("sub", "u16" | "s16") => d.rare().binary(i, |a: u16, b: u16| a.wrapping_sub(b)),
         ("sub", "u32" | "s32") => d.binary(i, |a: u32, b: u32| a.wrapping_sub(b)),
         ("sub", "u64" | "s64") => d.binary(i, |a: u64, b: u64| a.wrapping_sub(b)),
         ("mul", _) => multiply(d, i, ty),
         ("mad", _) => multiply_add(d, i, ty),
         ("mul24" | "mad24", _) => multiply_24(d, i, ty),
-        ("sad", "u16") => d.ternary(i, |a: u16, b: u16, c: u16| c.wrapping_add(a.abs_diff(b))),
-        ("sad", "s16") => d.ternary(i, |a: i16, b: i16, c: u16| c.wrapping_add(a.abs_diff(b))),
-        ("sad", "u32") => d.ternary(i, |a: u32, b: u32, c: u32| c.wrapping_add(a.abs_diff(b))),
-        ("sad", "s32") => d.ternary(i, |a: i32, b: i32, c: u32| c.wrapping_add(a.abs_diff(b))),
-        ("sad", "u64") => d.ternary(i, |a: u64, b: u64, c: u64| c.wrapping_add(a.abs_diff(b))),
-        ("sad", "s64") => d.ternary(i, |a: i64, b: i64, c: u64| c.wrapping_add(a.abs_diff(b))),
+        ("sad", "u16") => d.rare().ternary(i, |a: u16, b: u16, c: u16| c.wrapping_add(a.abs_diff(b))),
+        ("sad", "s16") => d.rare().ternary(i, |a: i16, b: i16, c: u16| c.wrapping_add(a.abs_diff(b))),
+        ("sad", "u32") => d.rare().ternary(i, |a: u32, b: u32, c: u32| c.wrapping_add(a.abs_diff(b))),
+        ("sad", "s32") => d.rare().ternary(i, |a: i32, b: i32, c: u32| c.wrapping_add(a.abs_diff(b))),
+        ("sad", "u64") => d.rare().ternary(i, |a: u64, b: u64, c: u64| c.wrapping_add(a.abs_diff(b))),
+        ("sad", "s64") => d.rare().ternary(i, |a: i64, b: i64, c: u64| c.wrapping_add(a.abs_diff(b))),
         // Division by zero has no defined result; GPUs give all bits, and the dividend as the remainder.
-        ("div", "u16") => d.binary(i, |a: u16, b: u16| a.checked_div(b).unwrap_or(!0)),
-        ("div", "s16") => d.binary(i, |a: i16, b: i16| if b == 0 { -1 } else { a.wrapping_div(b) }),
-        ("div", "u32") => d.binary(i, |a: u32, b: u32| a.checked_div(b).unwrap_or(!0)),
-        ("div", "s32") => d.binary(i, |a: i32, b: i32| if b == 0 { -1 } else { a.wrapping_div(b) }),
-        ("div", "u64") => d.binary(i, |a: u64, b: u64| a.checked_div(b).unwrap_or(!0)),
-        ("div", "s64") => d.binary(i, |a: i64, b: i64| if b == 0 { -1 } else { a.wrapping_div(b) }),
-        ("rem", "u16") => d.binary(i, |a: u16, b: u16| a.checked_rem(b).unwrap_or(a)),
-        ("rem", "s16") => d.binary(i, |a: i16, b: i16| if b == 0 { a } else { a.wrapping_rem(b) }),
-        ("rem", "u32") => d.binary(i, |a: u32, b: u32| a.checked_rem(b).unwrap_or(a)),
-        ("rem", "s32") => d.binary(i, |a: i32, b: i32| if b == 0 { a } else { a.wrapping_rem(b) }),
-        ("rem", "u64") => d.binary(i, |a: u64, b: u64| a.checked_rem(b).unwrap_or(a)),
-        ("rem", "s64") => d.binary(i, |a: i64, b: i64| if b == 0 { a } else { a.wrapping_rem(b) }),
-        ("abs", "s16") => d.unary(i, |a: i16| a.wrapping_abs()),
+        ("div", "u16") => d.rare().binary(i, |a: u16, b: u16| a.checked_div(b).unwrap_or(!0)),
+        ("div", "s16") => d.rare().binary(i, |a: i16, b: i16| if b == 0 { -1 } else { a.wrapping_div(b) }),
+        ("div", "u32") => d.rare().binary(i, |a: u32, b: u32| a.checked_div(b).unwrap_or(!0)),
+        ("div", "s32") => d.rare().binary(i, |a: i32, b: i32| if b == 0 { -1 } else { a.wrapping_div(b) }),
+        ("div", "u64") => d.rare().binary(i, |a: u64, b: u64| a.checked_div(b).unwrap_or(!0)),
+        ("div", "s64") => d.rare().binary(i, |a: i64, b: i64| if b == 0 { -1 } else { a.wrapping_div(b) }),
+        ("rem", "u16") => d.rare().binary(i, |a: u16, b: u16| a.checked_rem(b).unwrap_or(a)),
+        ("rem", "s16") => d.rare().binary(i, |a: i16, b: i16| if b == 0 { a } else { a.wrapping_rem(b) }),
+        ("rem", "u32") => d.rare().binary(i, |a: u32, b: u32| a.checked_rem(b).unwrap_or(a)),
+        ("rem", "s32") => d.rare().binary(i, |a: i32, b: i32| if b == 0 { a } else { a.wrapping_rem(b) }),
+        ("rem", "u64") => d.rare().binary(i, |a: u64, b: u64| a.checked_rem(b).unwrap_or(a)),
+        ("rem", "s64") => d.rare().binary(i, |a: i64, b: i64| if b == 0 { a } else { a.wrapping_rem(b) }),
+        ("abs", "s16") => d.rare().unary(i, |a: i16| a.wrapping_abs()),
         ("abs", "s32") => d.unary(i, |a: i32| a.wrapping_abs()),
-        ("abs", "s64") => d.unary(i, |a: i64| a.wrapping_abs()),
-        ("neg", "s16") => d.unary(i, |a: i16| a.wrapping_neg()),
+        ("abs", "s64") => d.rare().unary(i, |a: i64| a.wrapping_abs()),
+        ("neg", "s16") => d.rare().unary(i, |a: i16| a.wrapping_neg()),
         ("neg", "s32") => d.unary(i, |a: i32| a.wrapping_neg()),
-        ("neg", "s64") => d.unary(i, |a: i64| a.wrapping_neg()),
-        ("min", "u16") => d.binary(i, |a: u16, b: u16| a.min(b)),
-        ("min", "s16") => d.binary(i, |a: i16, b: i16| a.min(b)),
+        ("neg", "s64") => d.rare().unary(i, |a: i64| a.wrapping_neg()),
+        ("min", "u16") => d.rare().binary(i, |a: u16, b: u16| a.min(b)),
+        ("min", "s16") => d.rare().binary(i, |a: i16, b: i16| a.min(b)),
         ("min", "u32") => d.binary(i, |a: u32, b: u32| a.min(b)),
-        ("min", "s32") if has(i, "relu") => d.binary(i, |a: i32, b: i32| a.min(b).max(0)),
+        ("min", "s32") if has(i, "relu") => d.rare().binary(i, |a: i32, b: i32| a.min(b).max(0)),
         ("min", "s32") => d.binary(i, |a: i32, b: i32| a.min(b)),
-        ("min", "u64") => d.binary(i, |a: u64, b: u64| a.min(b)),
-        ("min", "s64") => d.binary(i, |a: i64, b: i64| a.min(b)),
-        ("min", "u16x2") => d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.min(b))),
+        ("min", "u64") => d.rare().binary(i, |a: u64, b: u64| a.min(b)),
+        ("min", "s64") => d.rare().binary(i, |a: i64, b: i64| a.min(b)),
+        ("min", "u16x2") => d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.min(b))),
         ("min", "s16x2") => {
             d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16) as u16))
         }
-        ("max", "u16") => d.binary(i, |a: u16, b: u16| a.max(b)),
-        ("max", "s16") => d.binary(i, |a: i16, b: i16| a.max(b)),
+        ("max", "u16") => d.rare().binary(i, |a: u16, b: u16| a.max(b)),
+        ("max", "s16") => d.rare().binary(i, |a: i16, b: i16| a.max(b)),
         ("max", "u32") => d.binary(i, |a: u32, b: u32| a.max(b)),
-        ("max", "s32") if has(i, "relu") => d.binary(i, |a: i32, b: i32| a.max(b).max(0)),
+        ("max", "s32") if has(i, "relu") => d.rare().binary(i, |a: i32, b: i32| a.max(b).max(0)),
         ("max", "s32") => d.binary(i, |a: i32, b: i32| a.max(b)),
-        ("max", "u64") => d.binary(i, |a: u64, b: u64| a.max(b)),
-        ("max", "s64") => d.binary(i, |a: i64, b: i64| a.max(b)),
-        ("max", "u16x2") => d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.max(b))),
+        ("max", "u64") => d.rare().binary(i, |a: u64, b: u64| a.max(b)),
+        ("max", "s64") => d.rare().binary(i, |a: i64, b: i64| a.max(b)),
+        ("max", "u16x2") => d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.max(b))),
         ("max", "s16x2") => {
             d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16) as u16))
         }
         ("popc", "b32") => d.unary(i, |a: u32| a.count_ones()),
-        ("popc", "b64") => d.unary(i, |a: u64| a.count_ones()),
-        ("clz", "b32") => d.unary(i, |a: u32| a.leading_zeros()),
-        ("clz", "b64") => d.unary(i, |a: u64| a.leading_zeros()),
-        ("brev", "b32") => d.unary(i, |a: u32| a.reverse_bits()),
-        ("brev", "b64") => d.unary(i, |a: u64| a.reverse_bits()),
+        ("popc", "b64") => d.rare().unary(i, |a: u64| a.count_ones()),
+        ("clz", "b32") => d.rare().unary(i, |a: u32| a.leading_zeros()),
+        ("clz", "b64") => d.rare().unary(i, |a: u64| a.leading_zeros()),
+        ("brev", "b32") => d.rare().unary(i, |a: u32| a.reverse_bits()),
+        ("brev", "b64") => d.rare().unary(i, |a: u64| a.reverse_bits()),
         ("bfind", _) => find_leading(d, i, ty),
-        ("fns", "b32") => d.ternary(i, |mask: u32, base: u32, offset: i32| find_nth_set(mask, base, offset)),
+        ("fns", "b32") => {
+            d.rare().ternary(i, |mask: u32, base: u32, offset: i32| find_nth_set(mask, base, offset))
+        }
         ("bfe", "u32") => {
             d.ternary(i, |a: u32, at: u32, len: u32| extract(a.into(), 32, false, at, len) as u32)
         }
         ("bfe", "s32") => {
             d.ternary(i, |a: u32, at: u32, len: u32| extract(a.into(), 32, true, at, len) as u32)
         }
-        ("bfe", "u64") => d.ternary(i, |a: u64, at: u32, len: u32| extract(a, 64, false, at, len)),
-        ("bfe", "s64") => d.ternary(i, |a: u64, at: u32, len: u32| extract(a, 64, true, at, len)),
+        ("bfe", "u64") => d.rare().ternary(i, |a: u64, at: u32, len: u32| extract(a, 64, false, at, len)),
+        ("bfe", "s64") => d.rare().ternary(i, |a: u64, at: u32, len: u32| extract(a, 64, true, at, len)),
         ("bfi", _) => insert_field(d, i, ty),
-        ("bmsk", "b32") if has(i, "wrap") => d.binary(i, |at: u32, len: u32| ones(len & 31) << (at & 31)),
-        ("bmsk", "b32") => d.binary(i, |at: u32, len: u32| shift_left(ones(len.min(32)), at)),
-        ("szext", "u32") if has(i, "wrap") => d.binary(i, |a: u32, len: u32| a & ones(len & 31)),
-        ("szext", "s32") if has(i, "wrap") => d.binary(i, |a: u32, len: u32| sign_extend(a, len & 31)),
-        ("szext", "u32") => d.binary(i, |a: u32, len: u32| a & ones(len.min(32))),
-        ("szext", "s32") => d.binary(i, |a: u32, len: u32| sign_extend(a, len.min(32))),
+        ("bmsk", "b32") if has(i, "wrap") => {
+            d.rare().binary(i, |at: u32, len: u32| ones(len & 31) << (at & 31))
+        }
+        ("bmsk", "b32") => d.rare().binary(i, |at: u32, len: u32| shift_left(ones(len.min(32)), at)),
+        ("szext", "u32") if has(i, "wrap") => d.rare().binary(i, |a: u32, len: u32| a & ones(len & 31)),
+        ("szext", "s32") if has(i, "wrap") => d.rare().binary(i, |a: u32, len: u32| sign_extend(a, len & 31)),
+        ("szext", "u32") => d.rare().binary(i, |a: u32, len: u32| a & ones(len.min(32))),
+        ("szext", "s32") => d.rare().binary(i, |a: u32, len: u32| sign_extend(a, len.min(32))),
         ("dp4a" | "dp2a", _) => dot_product(d, i),
         ("and", "pred") => d.predicates(i, |a, b| a & b),
         ("or", "pred") => d.predicates(i, |a, b| a | b),
@@ -109,21 +115,21 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         ("or", "b64") => d.binary(i, |a: u64, b: u64| a | b),
         ("xor", "b16" | "b32") => d.binary(i, |a: u32, b: u32| a ^ b),
         ("xor", "b64") => d.binary(i, |a: u64, b: u64| a ^ b),
-        ("not", "b16") => d.unary(i, |a: u16| !a),
+        ("not", "b16") => d.rare().unary(i, |a: u16| !a),
         ("not", "b32") => d.unary(i, |a: u32| !a),
-        ("not", "b64") => d.unary(i, |a: u64| !a),
-        ("cnot", "b16") => d.unary(i, |a: u16| u16::from(a == 0)),
-        ("cnot", "b32") => d.unary(i, |a: u32| u32::from(a == 0)),
-        ("cnot", "b64") => d.unary(i, |a: u64| u64::from(a == 0)),
+        ("not", "b64") => d.rare().unary(i, |a: u64| !a),
+        ("cnot", "b16") => d.rare().unary(i, |a: u16| u16::from(a == 0)),
+        ("cnot", "b32") => d.rare().unary(i, |a: u32| u32::from(a == 0)),
+        ("cnot", "b64") => d.rare().unary(i, |a: u64| u64::from(a == 0)),
         ("lop3", "b32") => logic_of_three(d, i),
         // Shifts by the width or more leave nothing, or the sign.
-        ("shl", "b16") => d.binary(i, |a: u16, b: u32| a.checked_shl(b).unwrap_or(0)),
+        ("shl", "b16") => d.rare().binary(i, |a: u16, b: u32| a.checked_shl(b).unwrap_or(0)),
         ("shl", "b32") => d.binary(i, shift_left),
         ("shl", "b64") => d.binary(i, |a: u64, b: u32| if b > 63 { 0 } else { a << (b & 63) }),
-        ("shr", "b16" | "u16") => d.binary(i, |a: u16, b: u32| a.checked_shr(b).unwrap_or(0)),
+        ("shr", "b16" | "u16") => d.rare().binary(i, |a: u16, b: u32| a.checked_shr(b).unwrap_or(0)),
         ("shr", "b32" | "u32") => d.binary(i, |a: u32, b: u32| if b > 31 { 0 } else { a >> (b & 31) }),
         ("shr", "b64" | "u64") => d.binary(i, |a: u64, b: u32| if b > 63 { 0 } else { a >> (b & 63) }),
-        ("shr", "s16") => d.binary(i, |a: i16, b: u32| a >> b.min(15)),
+        ("shr", "s16") => d.rare().binary(i, |a: i16, b: u32| a >> b.min(15)),
         ("shr", "s32") => d.binary(i, |a: i32, b: u32| a >> b.min(31)),
         ("shr", "s64") => d.binary(i, |a: i64, b: u32| a >> b.min(63)),
         ("shf", "b32") => funnel_shift(d, i),
@@ -134,17 +140,17 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
 
 fn multiply(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
     match (has(i, "wide"), has(i, "hi"), ty) {
-        (true, _, "u16") => d.binary(i, |a: u16, b: u16| u32::from(a) * u32::from(b)),
-        (true, _, "s16") => d.binary(i, |a: i16, b: i16| i32::from(a) * i32::from(b)),
+        (true, _, "u16") => d.rare().binary(i, |a: u16, b: u16| u32::from(a) * u32::from(b)),
+        (true, _, "s16") => d.rare().binary(i, |a: i16, b: i16| i32::from(a) * i32::from(b)),
         (true, _, "u32") => d.binary(i, |a: u32, b: u32| u64::from(a) * u64::from(b)),
         (true, _, "s32") => d.binary(i, |a: i32, b: i32| i64::from(a) * i64::from(b)),
-        (_, true, "u16") => d.binary(i, |a: u16, b: u16| ((u32::from(a) * u32::from(b)) >> 16) as u16),
-        (_, true, "s16") => d.binary(i, |a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16),
-        (_, true, "u32") => d.binary(i, |a: u32, b: u32| high_u32(a, b)),
-        (_, true, "s32") => d.binary(i, |a: i32, b: i32| high_s32(a, b)),
-        (_, true, "u64") => d.binary(i, |a: u64, b: u64| high_u64(a, b)),
-        (_, true, "s64") => d.binary(i, |a: i64, b: i64| high_s64(a, b)),
-        (_, _, "u16" | "s16") => d.binary(i, |a: u16, b: u16| a.wrapping_mul(b)),
+        (_, true, "u16") => d.rare().binary(i, |a: u16, b: u16| ((u32::from(a) * u32::from(b)) >> 16) as u16),
+        (_, true, "s16") => d.rare().binary(i, |a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16),
+        (_, true, "u32") => d.rare().binary(i, |a: u32, b: u32| high_u32(a, b)),
+        (_, true, "s32") => d.rare().binary(i, |a: i32, b: i32| high_s32(a, b)),
+        (_, true, "u64") => d.rare().binary(i, |a: u64, b: u64| high_u64(a, b)),
+        (_, true, "s64") => d.rare().binary(i, |a: i64, b: i64| high_s64(a, b)),
+        (_, _, "u16" | "s16") => d.rare().binary(i, |a: u16, b: u16| a.wrapping_mul(b)),
         (_, _, "u32" | "s32") => d.binary(i, |a: u32, b: u32| a.wrapping_mul(b)),
         (_, _, "u64" | "s64") => d.binary(i, |a: u64, b: u64| a.wrapping_mul(b)),
         _ => Err(d.not_implemented()),
@@ -154,10 +160,10 @@ fn multiply(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
 fn multiply_add(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
     match (has(i, "wide"), has(i, "hi"), ty) {
         (true, _, "u16") => {
-            d.ternary(i, |a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c))
+            d.rare().ternary(i, |a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c))
         }
         (true, _, "s16") => {
-            d.ternary(i, |a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c))
+            d.rare().ternary(i, |a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c))
         }
         (true, _, "u32") => {
             d.ternary(i, |a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c))
@@ -166,13 +172,15 @@ fn multiply_add(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
             d.ternary(i, |a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c))
         }
         (_, true, "s32") if has(i, "sat") => {
-            d.ternary(i, |a: i32, b: i32, c: i32| high_s32(a, b).saturating_add(c))
+            d.rare().ternary(i, |a: i32, b: i32, c: i32| high_s32(a, b).saturating_add(c))
         }
-        (_, true, "u32") => d.ternary(i, |a: u32, b: u32, c: u32| high_u32(a, b).wrapping_add(c)),
-        (_, true, "s32") => d.ternary(i, |a: i32, b: i32, c: i32| high_s32(a, b).wrapping_add(c)),
-        (_, true, "u64") => d.ternary(i, |a: u64, b: u64, c: u64| high_u64(a, b).wrapping_add(c)),
-        (_, true, "s64") => d.ternary(i, |a: i64, b: i64, c: i64| high_s64(a, b).wrapping_add(c)),
-        (_, _, "u16" | "s16") => d.ternary(i, |a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c)),
+        (_, true, "u32") => d.rare().ternary(i, |a: u32, b: u32, c: u32| high_u32(a, b).wrapping_add(c)),
+        (_, true, "s32") => d.rare().ternary(i, |a: i32, b: i32, c: i32| high_s32(a, b).wrapping_add(c)),
+        (_, true, "u64") => d.rare().ternary(i, |a: u64, b: u64, c: u64| high_u64(a, b).wrapping_add(c)),
+        (_, true, "s64") => d.rare().ternary(i, |a: i64, b: i64, c: i64| high_s64(a, b).wrapping_add(c)),
+        (_, _, "u16" | "s16") => {
+            d.rare().ternary(i, |a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c))
+        }
         (_, _, "u32" | "s32") => d.ternary(i, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c)),
         (_, _, "u64" | "s64") => d.ternary(i, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c)),
         _ => Err(d.not_implemented()),
@@ -391,25 +399,25 @@ fn logic_of_three(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
 
 fn funnel_shift(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
     match (has(i, "l"), has(i, "clamp")) {
-        (true, false) => d.ternary(i, |a: u32, b: u32, c: u32| {
+        (true, false) => d.rare().ternary(i, |a: u32, b: u32, c: u32| {
             (((u64::from(b) << 32 | u64::from(a)) << (c & 31)) >> 32) as u32
         }),
-        (true, true) => d.ternary(i, |a: u32, b: u32, c: u32| {
+        (true, true) => d.rare().ternary(i, |a: u32, b: u32, c: u32| {
             (((u64::from(b) << 32 | u64::from(a)) << c.min(32)) >> 32) as u32
         }),
-        (false, false) => {
-            d.ternary(i, |a: u32, b: u32, c: u32| ((u64::from(b) << 32 | u64::from(a)) >> (c & 31)) as u32)
-        }
-        (false, true) => {
-            d.ternary(i, |a: u32, b: u32, c: u32| ((u64::from(b) << 32 | u64::from(a)) >> c.min(32)) as u32)
-        }
+        (false, false) => d
+            .rare()
+            .ternary(i, |a: u32, b: u32, c: u32| ((u64::from(b) << 32 | u64::from(a)) >> (c & 31)) as u32),
+        (false, true) => d
+            .rare()
+            .ternary(i, |a: u32, b: u32, c: u32| ((u64::from(b) << 32 | u64::from(a)) >> c.min(32)) as u32),
     }
 }
 
 fn permute(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
     let mode = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"].iter().position(|mode| has(i, mode));
     match mode {
-        None => d.ternary(i, |a: u32, b: u32, c: u32| bytes(a, b, c)),
+        None => d.rare().ternary(i, |a: u32, b: u32, c: u32| bytes(a, b, c)),
         Some(mode) => d.with_constant(i, mode as u64, |a: u32, b: u32, c: u32, mode| {
             let n = c & 3;
             let selector = match mode {

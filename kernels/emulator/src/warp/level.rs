@@ -83,6 +83,11 @@ pub(crate) fn step<B: Body>(level: Level) -> Step {
     }
 }
 
+/// The step of a body that is executed too seldom, or is too scalar, to be compiled for each level.
+pub(crate) fn rare_step<B: Body>() -> Step {
+    baseline::<B>
+}
+
 unsafe fn baseline<B: Body>(context: &mut Context, ins: &Ins) -> Flow {
     // SAFETY: the caller keeps `Body::run`'s contract.
     unsafe { B::run(context, ins) }

@@ -235,7 +235,14 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
     macro_rules! choose {
         ($a:ty) => {
             match place.space {
-                Target::Global | Target::Constant if plain && load => match (long, count) {
+                Target::Constant if plain && load && count == 1 => {
+                    if long {
+                        decoder.ins::<Load<$a, u64, 1, Constant>>()
+                    } else {
+                        decoder.ins::<Load<$a, u32, 1, Constant>>()
+                    }
+                }
+                Target::Global if plain && load => match (long, count) {
                     (false, 1) => decoder.ins::<Load<$a, u32, 1, Global>>(),
                     (false, 2) => decoder.ins::<Load<$a, u32, 2, Global>>(),
                     (false, _) => decoder.ins::<Load<$a, u32, 4, Global>>(),
@@ -282,7 +289,11 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
 fn any<A: Word + Address>(decoder: &Decoder<'_>, space: Target, load: bool) -> Ins {
     macro_rules! both {
         ($space:ty) => {
-            if load { decoder.ins::<LoadAny<A, $space>>() } else { decoder.ins::<StoreAny<A, $space>>() }
+            if load {
+                decoder.rare_ins::<LoadAny<A, $space>>()
+            } else {
+                decoder.rare_ins::<StoreAny<A, $space>>()
+            }
         };
     }
     match space {

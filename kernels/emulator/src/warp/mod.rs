@@ -24,7 +24,7 @@ pub(crate) use lanes::{
     Binary, Carrying, Compare, CompareSet, Constant, Predicates, Quaternary, Select, Ternary, Unary,
 };
 pub use level::Level;
-pub(crate) use level::{Body, step};
+pub(crate) use level::{Body, rare_step, step};
 pub(crate) use run::{Arrival, Pause, Threads, Wait, Warp};
 
 use crate::{
