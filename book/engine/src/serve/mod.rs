@@ -5,24 +5,25 @@
 //! start a run is decided in [`guard`].
 
 mod guard;
+mod http;
 mod runner;
 mod site;
 mod state;
 mod terminal;
 mod watch;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use tiny_http::{Header, Method, Request, Response};
+use anyhow::{Context, Result};
 
 use crate::html::escape;
 use crate::root::Root;
 use guard::Asker;
+use http::{Answer, Request};
 use site::File;
 use state::Shared;
 use terminal::Terminal;
@@ -60,7 +61,6 @@ pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
     terminal: Arc<Terminal>,
-    http: Arc<tiny_http::Server>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -70,10 +70,12 @@ impl Server {
     /// # Errors
     /// When the port is taken.
     pub fn start(root: &Root, options: &Options) -> Result<Server> {
-        let http = Arc::new(listen(options.port)?);
-        let address = http.server_addr().to_ip().context("asking for the address that is served")?;
+        let listener = http::listen(options.port)?;
+        let address = listener.local_addr().context("asking for the address that is served")?;
         let shared = Arc::new(Shared::new(guard::new_token()?, address.port()));
         let terminal = Arc::new(Terminal::new());
+        // Noted first: what changes during the build is built next.
+        let stamp = watch::stamp(root, None);
         watch::build(root, &shared, &terminal);
         if options.run {
             let due = runner::due(root);
@@ -84,17 +86,23 @@ impl Server {
         let mut start = |work: Box<dyn FnOnce() + Send>| threads.push(std::thread::spawn(work));
         {
             let (root, shared, terminal) = (root.clone(), Arc::clone(&shared), Arc::clone(&terminal));
-            start(Box::new(move || watch::watch(&root, &shared, &terminal)));
+            start(Box::new(move || watch::watch(&root, &shared, &terminal, stamp)));
         }
         {
             let (root, shared, terminal) = (root.clone(), Arc::clone(&shared), Arc::clone(&terminal));
             start(Box::new(move || runner::work(&root, &shared, &terminal)));
         }
         {
-            let (root, shared, http) = (root.clone(), Arc::clone(&shared), Arc::clone(&http));
-            start(Box::new(move || answer_all(&root, &shared, &http)));
+            let (root, shared, asked) = (root.clone(), Arc::clone(&shared), Arc::clone(&shared));
+            start(Box::new(move || {
+                http::answer_all(
+                    &listener,
+                    move || asked.state().stop,
+                    move |request| answer(&root, &shared, request),
+                );
+            }));
         }
-        Ok(Server { address, shared, terminal, http, threads })
+        Ok(Server { address, shared, terminal, threads })
     }
 
     /// Where it listens.
@@ -111,32 +119,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.change(|state| state.stop = true);
-        self.http.unblock();
+        // The thread that answers waits for a connection; this is one.
+        let _ = TcpStream::connect(self.address);
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so itself.
             let _ = thread.join();
-        }
-    }
-}
-
-fn listen(port: u16) -> Result<tiny_http::Server> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    match tiny_http::Server::http(address) {
-        Ok(server) => Ok(server),
-        Err(error) => {
-            let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-            match kind {
-                Some(std::io::ErrorKind::AddrInUse) => bail!(
-                    "port {port} is taken, perhaps by another `cargo book serve`: stop that one, or choose another port by --port {}",
-                    port.saturating_add(1)
-                ),
-                Some(std::io::ErrorKind::PermissionDenied) => {
-                    bail!(
-                        "port {port} needs rights that this user does not have: choose one above 1023 by --port"
-                    )
-                }
-                _ => bail!("listening on {address}: {error}"),
-            }
         }
     }
 }
@@ -157,80 +144,30 @@ fn open(address: &str, terminal: &Terminal) {
 /// How long a page waits for news before it asks again.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-fn answer_all(root: &Root, shared: &Arc<Shared>, http: &tiny_http::Server) {
-    for request in http.incoming_requests() {
-        if shared.state().stop {
-            return;
-        }
-        let url = request.url().to_owned();
-        let (path, query) = url.split_once('?').unwrap_or((&url, ""));
-        let is_read = matches!(request.method(), Method::Get | Method::Head);
-        if is_read && path == "/__live" && guard::may_read(&asker(&request), shared.port).is_ok() {
-            let seen = query.strip_prefix("seen=").and_then(|seen| seen.parse().ok()).unwrap_or(0);
-            let shared = Arc::clone(shared);
-            // It waits; others must not wait behind it.
-            std::thread::spawn(move || {
-                let news = Answer::new(200, "application/json", shared.news(seen, PATIENCE));
-                respond(request, news);
-            });
-            continue;
-        }
-        let answer = answer(root, shared, &request, path);
-        respond(request, answer);
-    }
-}
-
-/// What is sent back.
-struct Answer {
-    status: u16,
-    content_type: &'static str,
-    body: Vec<u8>,
-    tag: Option<String>,
-}
-
-impl Answer {
-    fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Answer {
-        Answer { status, content_type, body: body.into(), tag: None }
-    }
-
-    /// A sentence that a page shows as it is.
-    fn sentence(status: u16, sentence: impl Into<String>) -> Answer {
-        Answer::new(status, "text/plain; charset=utf-8", sentence.into())
-    }
-}
-
-fn answer(root: &Root, shared: &Shared, request: &Request, path: &str) -> Answer {
-    let asker = asker(request);
+fn answer(root: &Root, shared: &Shared, request: &Request) -> Answer {
+    let asker = Asker {
+        host: request.header("Host"),
+        origin: request.header("Origin"),
+        token: request.header(guard::TOKEN_HEADER),
+    };
     if let Err(why) = guard::may_read(&asker, shared.port) {
         return Answer::sentence(403, why);
     }
-    let run = path.strip_prefix("/__run").map(|rest| rest.strip_prefix('/').unwrap_or(rest));
-    match (request.method(), run) {
-        (Method::Post | Method::Delete, Some(chapter)) => {
-            match guard::may_run(&asker, shared.port, &shared.token) {
-                Err(why) => Answer::sentence(403, why),
-                Ok(()) if *request.method() == Method::Post => start_run(root, shared, chapter),
-                Ok(()) => stop_run(shared),
-            }
+    let run = request.path.strip_prefix("/__run").map(|rest| rest.strip_prefix('/').unwrap_or(rest));
+    match (request.method.as_str(), run) {
+        ("POST" | "DELETE", Some(chapter)) => match guard::may_run(&asker, shared.port, &shared.token) {
+            Err(why) => Answer::sentence(403, why),
+            Ok(()) if request.method == "POST" => start_run(root, shared, chapter),
+            Ok(()) => stop_run(shared),
+        },
+        _ if !request.is_read() => Answer::sentence(405, "pages are read by GET and HEAD"),
+        (_, Some(_)) => Answer::sentence(405, "runs are started by POST and stopped by DELETE"),
+        (_, None) if request.path == "/__live" => {
+            let seen = request.query.strip_prefix("seen=").and_then(|seen| seen.parse().ok()).unwrap_or(0);
+            Answer::new(200, "application/json", shared.news(seen, PATIENCE))
         }
-        (Method::Get | Method::Head, None) => page(shared, path),
-        (Method::Get | Method::Head, Some(_)) => {
-            Answer::sentence(405, "runs are started by POST and stopped by DELETE")
-        }
-        _ => Answer::sentence(405, "pages are read by GET and HEAD"),
+        (_, None) => page(shared, &request.path),
     }
-}
-
-fn asker(request: &Request) -> Asker<'_> {
-    let header = |name: &'static str| {
-        let mut found = request.headers().iter().filter(|header| header.field.equiv(name));
-        match (found.next(), found.next()) {
-            (Some(header), None) => Some(header.value.as_str()),
-            // Two of them could be read differently by someone between us.
-            _ => None,
-        }
-    };
-    Asker { host: header("Host"), origin: header("Origin"), token: header(guard::TOKEN_HEADER) }
 }
 
 fn start_run(root: &Root, shared: &Shared, name: &str) -> Answer {
@@ -278,7 +215,7 @@ fn page(shared: &Shared, path: &str) -> Answer {
         (None, None) => return Answer::sentence(404, "there is no such page"),
     };
     let body = if file.is_page() { alive(file, &shared.token, builds) } else { file.bytes.clone() };
-    Answer { status, content_type: file.content_type, body, tag: Some(file.tag.clone()) }
+    Answer::new(status, file.content_type, body).tagged(&file.tag)
 }
 
 /// A page that knows that it is served here; see `live.js`.
@@ -290,28 +227,4 @@ fn alive(file: &File, token: &str, builds: u64) -> Vec<u8> {
         escape(&file.tag)
     );
     page.replacen("</head>", &meta, 1).into_bytes()
-}
-
-/// Everything comes from this server, and nobody else may show these pages in a frame of theirs.
-const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
-    img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
-
-fn respond(request: Request, answer: Answer) {
-    let mut response = Response::from_data(answer.body).with_status_code(answer.status);
-    let tag = answer.tag.map(|tag| format!("\"{tag}\""));
-    let headers = [
-        ("Content-Type", answer.content_type),
-        ("Cache-Control", "no-store"),
-        ("X-Content-Type-Options", "nosniff"),
-        ("Referrer-Policy", "no-referrer"),
-        ("Cross-Origin-Resource-Policy", "same-origin"),
-        ("Content-Security-Policy", POLICY),
-    ];
-    for (name, value) in headers.into_iter().chain(tag.as_deref().map(|tag| ("ETag", tag))) {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
-    }
-    // A reader who has gone away needs no answer.
-    let _ = request.respond(response);
 }

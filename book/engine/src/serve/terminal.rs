@@ -75,8 +75,12 @@ impl Terminal {
     /// What is wrong on the pages; what was said before is not said again.
     pub(super) fn problems(&self, problems: &[String]) {
         let mut before = self.problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for problem in problems.iter().filter(|problem| !before.contains(problem)) {
+        let news: Vec<&String> = problems.iter().filter(|problem| !before.contains(problem)).collect();
+        for problem in news.iter().take(SAID) {
             self.say(&format!("error: {problem}"));
+        }
+        if news.len() > SAID {
+            self.say(&format!("and {} more, each in its place on the pages", news.len() - SAID));
         }
         if problems.is_empty() && !before.is_empty() {
             self.say("The pages are in order again.");
@@ -84,6 +88,9 @@ impl Terminal {
         *before = problems.to_vec();
     }
 }
+
+/// Problems of a build that are listed; a reader who broke one file need not scroll.
+const SAID: usize = 10;
 
 fn spinner() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} {prefix}: {wide_msg}")

@@ -59,9 +59,8 @@ pub(super) fn build(root: &Root, shared: &Shared, terminal: &Terminal) {
     }
 }
 
-/// Watches until the server ends.
-pub(super) fn watch(root: &Root, shared: &Shared, terminal: &Terminal) {
-    let mut seen = stamp(root, None);
+/// Watches until the server ends. `seen` is the stamp from before the first build.
+pub(super) fn watch(root: &Root, shared: &Shared, terminal: &Terminal, mut seen: u64) {
     loop {
         std::thread::sleep(PAUSE);
         let at_work = {
@@ -111,7 +110,7 @@ fn tell_progress(path: &Path, shared: &Shared) {
 }
 
 /// Changes when a watched file does, except for one.
-fn stamp(root: &Root, except: Option<&Path>) -> u64 {
+pub(super) fn stamp(root: &Root, except: Option<&Path>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for watched in WATCHED {
         let files = WalkDir::new(root.path.join(watched)).sort_by_file_name().into_iter();
