@@ -187,3 +187,121 @@ fn as_series(output: &Output) -> Option<&Series> {
 fn as_table(output: &Output) -> Option<&Table> {
     if let Output::Table(table) = output { Some(table) } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use record::{Entry, Kind, Provenance, Record, SCHEMA, Status};
+
+    use super::*;
+    use crate::directive::well_formed;
+    use crate::records::State;
+
+    fn record(device: &str) -> Record {
+        let provenance = Provenance {
+            device: device.into(),
+            driver: "580.159.04".into(),
+            date: "2026-12-03T10:11:12Z".into(),
+            ..Provenance::default()
+        };
+        let chapter = "ch03-memory".into();
+        Record {
+            schema: SCHEMA,
+            chapter,
+            status: Status::Complete,
+            provenance,
+            inputs: vec![],
+            cells: vec![],
+            profile: None,
+        }
+    }
+
+    fn shown<'a>(slug: &'a str, record: &'a Record, outputs: &'a [Output], state: State) -> Shown<'a> {
+        Shown { slug, record: Some(record), outputs: outputs.iter().collect(), state }
+    }
+
+    fn block(recorded: Vec<Shown<'_>>, own: Option<Shown<'_>>) -> String {
+        let (id, reference) = ("out".into(), "ch03-memory.strides".into());
+        let html = output_block(&OutputInput {
+            id,
+            reference,
+            chapter: "ch03-memory",
+            title: "A < B",
+            recorded,
+            own,
+        });
+        well_formed(&html).unwrap_or_else(|what| panic!("{what}: {html}"));
+        html
+    }
+
+    fn strides(rows: &[(f64, f64, Option<f64>)]) -> Output {
+        let mut table =
+            Table::new("strides").exact("stride", "").exact("sectors", "").measured("rate", "GB/s");
+        for &(stride, sectors, rate) in rows {
+            let rate = rate.map_or(Entry::NeedsGpu(()), Entry::Number);
+            table.push([Entry::Number(stride), Entry::Number(sectors), rate]);
+        }
+        Output::Table(table)
+    }
+
+    #[test]
+    fn states_are_words() {
+        let h200 = record("NVIDIA H200");
+        for (state, word) in [
+            (State::Fresh, "fresh"),
+            (
+                State::Stale(vec!["kernel add".into(), "a".into(), "b".into()]),
+                "stale (kernel add, a and 1 more)",
+            ),
+            (
+                State::OtherHardware { ratio: Some(0.3141), than: "NVIDIA H200".into() },
+                "other hardware (×0.314 of the H200)",
+            ),
+            (State::Running { cell: "copies".into(), done: 3, total: 7 }, "running 3/7: copies"),
+            (State::Failed { cell: "copies".into(), message: "a\n\nb <".into() }, "failed in copies"),
+            (State::Interrupted { cell: "copies".into() }, "stopped in copies"),
+            (State::Missing(String::new()), "not run"),
+        ] {
+            let html = block(vec![shown("h200", &h200, &[], state)], None);
+            assert!(html.contains(&format!(">{word}</span>")), "{word} in {html}");
+            assert!(html.contains("H200 · driver 580 · "), "{html}");
+        }
+    }
+
+    #[test]
+    fn own_columns_stand_beside_and_equal_counts_once() {
+        let (h200, emulated) = (record("NVIDIA H200"), record("Emulated H200"));
+        let recorded = [strides(&[(1.0, 4.0, Some(4262.3)), (2.0, 8.0, Some(2140.0))])];
+        let own = [strides(&[(1.0, 4.0, None), (2.0, 8.0, None)])];
+        let html = block(
+            vec![shown("h200", &h200, &recorded, State::Fresh)],
+            Some(shown("local", &emulated, &own, State::Fresh)),
+        );
+        assert!(html.contains("colspan=\"2\">H200</th>"), "{html}");
+        assert!(html.contains("colspan=\"1\">yours: Emulated H200</th>"), "the counts are equal: {html}");
+        assert_eq!(html.matches("needs a GPU").count(), 2, "{html}");
+        // Another count is shown, and a size that only one of them has is a row.
+        let own = [strides(&[(1.0, 5.0, None), (4.0, 16.0, None)])];
+        let html = block(
+            vec![shown("h200", &h200, &recorded, State::Fresh)],
+            Some(shown("local", &emulated, &own, State::Fresh)),
+        );
+        assert!(html.contains("colspan=\"2\">yours: Emulated H200</th>"), "{html}");
+        assert_eq!(html.matches("<th scope=\"row\"").count(), 3, "{html}");
+    }
+
+    #[test]
+    fn text_keeps_its_blank_lines() {
+        let h200 = record("NVIDIA H200");
+        let text = [Output::Text(Text { kind: Kind::Exact, text: "a\n\n  b < c\n".into() })];
+        let html = block(vec![shown("h200", &h200, &text, State::Fresh)], None);
+        assert!(html.contains("a&#10;&#10;  b &lt; c</pre>"), "{html}");
+    }
+
+    #[test]
+    fn a_cell_that_nobody_ran_says_so() {
+        let missing =
+            Shown { slug: "h200", record: None, outputs: vec![], state: State::Missing(String::new()) };
+        let html = block(vec![missing], None);
+        assert!(html.contains("Nothing has come out of this cell yet."), "{html}");
+    }
+}

@@ -129,11 +129,7 @@ fn worth_drawing<'a>(input: &FigureInput<'a>) -> (FigureInput<'a>, Vec<String>) 
     let curves = input.curves.iter().filter(|curve| {
         let series = curve.series;
         if series.points.iter().all(|point| point.value.is_none()) {
-            timeless.push(if curve.own {
-                format!("{} (yours)", label(series))
-            } else {
-                label(series).to_owned()
-            });
+            timeless.push((curve.own, label(series)));
             return false;
         }
         let repeats = curve.own
@@ -148,8 +144,12 @@ fn worth_drawing<'a>(input: &FigureInput<'a>) -> (FigureInput<'a>, Vec<String>) 
     if !same.is_empty() {
         notes.push(format!("Yours is the same: {}.", same.join(", ")));
     }
-    if !timeless.is_empty() {
-        notes.push(format!("Needs a GPU: {}.", timeless.join(", ")));
+    for (own, whose) in [(false, "This record has no time, which needs a GPU"), (true, "Yours needs a GPU")] {
+        let labels: Vec<&str> =
+            timeless.iter().filter(|(of, _)| *of == own).map(|(_, label)| *label).collect();
+        if !labels.is_empty() {
+            notes.push(format!("{whose}: {}.", labels.join(", ")));
+        }
     }
     let seen = |line: &&Line<'a>| {
         let twin = input.limits.iter().find(|other| !other.own && other.label == line.label);
@@ -226,4 +226,130 @@ fn text_style(layout: &Layout, scale: f64, ink: &RGBColor) -> TextStyle<'static>
 
 fn tenths(units: f64) -> i32 {
     (units * svg::PER_UNIT).round() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Lane, Limit, Span};
+
+    use super::*;
+    use crate::directive::well_formed;
+
+    fn figure_of(x: Axis, y: Axis) -> Figure {
+        let limits = vec![Limit { value: "copy".into(), label: "a kernel that only copies".into() }];
+        Figure {
+            limits,
+            ..Figure::new("How fast?", "Two <curves> & a line.").x(x).y(y).series(["scalar", "float4"])
+        }
+    }
+
+    fn series(name: &str, points: &[(f64, Option<f64>)]) -> Series {
+        let mut series = Series::measured(name, "GB/s");
+        for &(x, y) in points {
+            series.push(x, record::Point { value: y, low: y.map(|y| y * 0.9), high: y, samples: Some(25) });
+        }
+        series
+    }
+
+    fn drawn(figure: &Figure, curves: &[(&Series, bool, usize)]) -> String {
+        let copy = Value {
+            name: "copy".into(),
+            kind: Kind::Measured,
+            unit: "GB/s".into(),
+            point: 4512.0.into(),
+            note: String::new(),
+        };
+        let curve =
+            |&(series, own, place)| Curve { series, device: if own { "T4" } else { "H200" }, own, place };
+        let limits =
+            vec![Line { value: &copy, label: "a kernel that only copies", device: "H200", own: false }];
+        let curves = curves.iter().map(curve).collect();
+        let html = super::figure(&FigureInput { id: "f".into(), figure, curves, limits });
+        well_formed(&html).unwrap_or_else(|what| panic!("{what}: {html}"));
+        html
+    }
+
+    #[test]
+    fn every_scale_and_any_data_make_well_formed_svg() {
+        let rising = series("scalar", &[(1.0, Some(2.0)), (2.0, Some(40.0)), (1e6, Some(3000.0))]);
+        let odd =
+            series("float4", &[(0.0, Some(0.0)), (2.0, None), (3.0, Some(f64::NAN)), (4.0, Some(-1.0))]);
+        let axes = [Axis::linear("n", ""), Axis::log2("n", "B"), Axis::log10("n", "s"), Axis::labels("n")];
+        for x in &axes {
+            for y in &axes[..3] {
+                let figure = figure_of(x.clone(), y.clone());
+                for curves in [
+                    &[][..],
+                    &[(&rising, false, 0)],
+                    &[(&odd, false, 1)],
+                    &[(&rising, false, 0), (&odd, false, 1), (&rising, true, 0), (&odd, true, 1)],
+                ] {
+                    let html = drawn(&figure, curves);
+                    assert!(!html.contains("NaN") && !html.contains("inf"), "{html}");
+                    assert_eq!(html.matches("role=\"img\"").count(), 2, "{html}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn recorded_and_own_share_a_colour_and_differ_in_line() {
+        let recorded = series("scalar", &[(1.0, Some(10.0)), (2.0, Some(20.0))]);
+        let own = series("scalar", &[(1.0, Some(1.0)), (2.0, Some(2.0))]);
+        let html = drawn(
+            &figure_of(Axis::log2("n", ""), Axis::linear("rate", "GB/s")),
+            &[(&recorded, false, 0), (&own, true, 0)],
+        );
+        for class in ["\"s0 line\"", "\"s0 own line\"", "\"s0 band\"", "\"limit l0\""] {
+            assert!(html.contains(class), "{class} in {html}");
+        }
+        assert!(html.contains("recorded: H200") && html.contains("yours: T4"), "{html}");
+        assert!(html.contains("aria-label=\"Two &lt;curves&gt; &amp; a line.\""), "{html}");
+        assert!(html.contains("a kernel that only copies: 4\u{202f}512\u{202f}GB/s"), "{html}");
+    }
+
+    #[test]
+    fn what_is_the_same_or_needs_a_gpu_is_said_and_not_drawn() {
+        let mut exact = series("scalar", &[(1.0, Some(10.0)), (2.0, Some(20.0))]);
+        exact.kind = Kind::Exact;
+        let timeless = series("float4", &[(1.0, None), (2.0, None)]);
+        let html = drawn(
+            &figure_of(Axis::log2("n", ""), Axis::linear("rate", "GB/s")),
+            &[(&exact, false, 0), (&exact, true, 0), (&timeless, true, 1)],
+        );
+        assert!(
+            html.contains("Yours is the same: scalar.") && html.contains("Yours needs a GPU: float4."),
+            "{html}"
+        );
+        assert!(!html.contains("s0 own line") && !html.contains("s1 own line"), "{html}");
+        assert!(html.contains("needs a GPU</span>"), "the table has it all the same: {html}");
+    }
+
+    #[test]
+    fn a_timeline_says_what_each_span_is() {
+        let span = |name: &str, start_us: f64, end_us: f64| Span { name: name.into(), start_us, end_us };
+        let timeline = Timeline {
+            title: "T".into(),
+            alt: "A.".into(),
+            lanes: vec![
+                Lane {
+                    name: "stream 7".into(),
+                    spans: vec![span("add<float>", 0.0, 3.5), span("add<float>", 5.0, 9.0)],
+                },
+                Lane { name: "empty".into(), spans: Vec::new() },
+            ],
+        };
+        let html = super::timeline(&TimelineInput {
+            id: "t".into(),
+            timeline: &timeline,
+            device: "H200",
+            own: false,
+        });
+        well_formed(&html).unwrap_or_else(|what| panic!("{what}: {html}"));
+        assert!(html.contains("<title>add&lt;float&gt;: 3.50\u{202f}µs, from 0\u{202f}s</title>"), "{html}");
+        let nothing = Timeline { lanes: Vec::new(), ..timeline };
+        let html =
+            super::timeline(&TimelineInput { id: "t".into(), timeline: &nothing, device: "H200", own: true });
+        well_formed(&html).unwrap_or_else(|what| panic!("{what}: {html}"));
+    }
 }
