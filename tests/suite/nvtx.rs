@@ -10,7 +10,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 #[test]
 fn every_range_arrives_registered_in_the_chapters_domain_and_in_order() {
-    let seen = ranges(&["--package", "lab", "--example", "sample", "--features", "lab/nvtx"], &["ranges"]);
+    let seen = ranges(&["--package", "lab", "--bin", "ch99-sample", "--features", "nvtx"], &["ranges"]);
     assert_eq!(
         seen,
         [
