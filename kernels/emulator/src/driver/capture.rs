@@ -289,11 +289,11 @@ pub(crate) fn wait(stream: &Arc<Stream>, event: &Event) -> Result {
             }
             Ok(())
         }
-        (Some(capture), Recorded::At(_)) => {
+        (Some(capture), Recorded::At(_) | Recorded::Pending) => {
             capture.invalidate();
             Err(CUresult::STREAM_CAPTURE_ISOLATION)
         }
-        (_, Recorded::Never) | (None, Recorded::At(_)) => Ok(()),
+        (_, Recorded::Never) | (None, Recorded::At(_) | Recorded::Pending) => Ok(()),
     }
 }
 

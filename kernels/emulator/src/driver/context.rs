@@ -32,7 +32,7 @@ const LIMITS: u32 = 10;
 
 driver! {
     /// Makes a context and makes it current.
-    call cuCtxCreate_v2 3020 (answer: Out<CUcontext>, flags: u32, ordinal: CUdevice) {
+    call cuCtxCreate 2000, cuCtxCreate_v2 3020 (answer: Out<CUcontext>, flags: u32, ordinal: CUdevice) {
         create(answer, flags, ordinal)
     }
 
@@ -240,7 +240,7 @@ driver! {
     call cuCtxRecordEvent 12050 (handle: CUcontext, event: Handle<Event>) {
         let context = handle.get()?;
         context.check()?;
-        event.get()?.record_now();
+        event.get()?.record();
         Ok(())
     }
 

@@ -33,7 +33,9 @@ pub(crate) enum Recorded {
     /// Nothing.
     #[default]
     Never,
-    /// The work of a stream, at this time.
+    /// The work of a stream that host functions hold up.
+    Pending,
+    /// The work of a stream, which was done at this time.
     At(Instant),
     /// A capture, behind these nodes.
     Captured(Point),
@@ -80,7 +82,7 @@ driver! {
         let event = handle.get()?;
         event.refuse_captured()?;
         event.context.check()?;
-        if event.context.host_functions.are_pending() && matches!(event.recorded(), Recorded::At(_)) {
+        if matches!(event.recorded(), Recorded::Pending) {
             return Err(CUresult::NOT_READY);
         }
         order::host_waited_for_event(handle.number());
@@ -113,8 +115,10 @@ driver! {
         }
         start.refuse_captured()?;
         end.refuse_captured()?;
-        let (Recorded::At(start), Recorded::At(end)) = (start.recorded(), end.recorded()) else {
-            return Err(CUresult::INVALID_HANDLE);
+        let (start, end) = match (start.recorded(), end.recorded()) {
+            (Recorded::At(start), Recorded::At(end)) => (start, end),
+            (Recorded::Never, _) | (_, Recorded::Never) => return Err(CUresult::INVALID_HANDLE),
+            _ => return Err(CUresult::NOT_READY),
         };
         let seconds = match end.checked_duration_since(start) {
             Some(time) => time.as_secs_f64(),
@@ -135,9 +139,20 @@ impl Event {
         *lock(&self.recorded) = Recorded::Captured(point);
     }
 
-    /// Notes that the work before it is done.
-    pub(crate) fn record_now(&self) {
-        *lock(&self.recorded) = Recorded::At(Instant::now());
+    /// Notes that the work before it is done, now or when the host functions before it are.
+    pub(crate) fn record(self: &Arc<Self>) {
+        if !self.context.host_functions.are_pending() {
+            *lock(&self.recorded) = Recorded::At(Instant::now());
+            return;
+        }
+        *lock(&self.recorded) = Recorded::Pending;
+        let event = Arc::clone(self);
+        self.context.host_functions.run(move || {
+            let mut recorded = lock(&event.recorded);
+            if matches!(*recorded, Recorded::Pending) {
+                *recorded = Recorded::At(Instant::now());
+            }
+        });
     }
 
     fn refuse_captured(&self) -> Result {

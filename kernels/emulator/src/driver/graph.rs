@@ -2,14 +2,16 @@
 
 use std::{
     collections::HashMap,
+    ffi::c_char,
     sync::{Arc, Mutex, Weak},
 };
 
 use super::{
-    abi::{In, Out, driver},
+    abi::{In, Out, Text, driver},
     allocations,
     error::{CUresult, Result},
     handle::{Handle, objects},
+    log,
     state::{Context, current, lock},
     stream::{self, CUstream, Stream},
     work::{self, Work},
@@ -101,6 +103,16 @@ const UPDATE_TOPOLOGY_CHANGED: u32 = 2;
 const UPDATE_TYPE_CHANGED: u32 = 3;
 
 driver! {
+    /// Writes a graph in the language of Graphviz.
+    call cuGraphDebugDotPrint 11030 (handle: CUgraph, name: Text, _flags: u32) {
+        let graph = handle.get()?;
+        let name = name.get()?;
+        std::fs::write(&name, graph.dot()?).map_err(|error| {
+            log::reason(&format!("{name} cannot be written: {error}"));
+            CUresult::OPERATING_SYSTEM
+        })
+    }
+
     /// Makes an empty graph.
     call cuGraphCreate 10000 (answer: Out<CUgraph>, flags: u32) {
         answer.check()?;
@@ -230,12 +242,12 @@ driver! {
 
     /// Makes a graph that can be launched. The messages of older versions are never needed.
     call cuGraphInstantiate 10000, cuGraphInstantiate_v2 11000 (
-        answer: Out<CUgraphExec>, graph: CUgraph, error_node: Out<CUgraphNode>, log: Out<std::ffi::c_char>, room: usize,
+        answer: Out<CUgraphExec>, graph: CUgraph, error_node: Out<CUgraphNode>, message: Out<c_char>, room: usize,
     ) {
         answer.check()?;
         error_node.set_if_wanted(Handle::NULL);
-        if !log.is_null() && room > 0 {
-            log.set_text("", room)?;
+        if !message.is_null() && room > 0 {
+            message.set_text("", room)?;
         }
         answer.set(Exec::make(&*graph.get()?, 0)?)
     }
@@ -377,6 +389,23 @@ impl Graph {
         Ok(chain)
     }
 
+    /// The graph in the language of Graphviz.
+    fn dot(&self) -> Result<String> {
+        let mut text = String::from("digraph dot {\n");
+        for (number, link) in self.chain()?.links.iter().enumerate() {
+            let label = link.work.to_string().replace('"', "");
+            text.push_str(&format!(
+                "  node_{:x} [shape=box, label=\"{number}: {label}\"];\n",
+                link.node.number()
+            ));
+            for before in self.dependencies(link.node)? {
+                text.push_str(&format!("  node_{:x} -> node_{:x};\n", before.number(), link.node.number()));
+            }
+        }
+        text.push_str("}\n");
+        Ok(text)
+    }
+
     fn copy_from(self: &Arc<Self>, other: &Graph) -> Result {
         let mut copies: HashMap<usize, CUgraphNode> = HashMap::new();
         for link in other.chain()?.links {
@@ -413,9 +442,10 @@ impl Chain {
 
 impl Exec {
     fn make(graph: &Graph, flags: u64) -> Result<CUgraphExec> {
-        // Free what is left, upload, launch from the device, node priorities.
+        // The others are: upload, and priorities of nodes.
+        const AUTO_FREE: u64 = 1;
         const DEVICE_LAUNCH: u64 = 4;
-        if flags & !0xf != 0 {
+        if flags & !0xf != 0 || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
             return Err(CUresult::INVALID_VALUE);
         }
         if flags & DEVICE_LAUNCH != 0 {

@@ -122,7 +122,7 @@ unsupported! {
         11030 cuUserObjectCreate, 11030 cuUserObjectRelease, 11030 cuUserObjectRetain;
 
     "parameters and attributes of graph nodes that were captured or copied":
-        10000 cuGraphChildGraphNodeGetGraph, 11030 cuGraphDebugDotPrint, 11010 cuGraphEventRecordNodeSetEvent,
+        10000 cuGraphChildGraphNodeGetGraph, 11010 cuGraphEventRecordNodeSetEvent,
         11010 cuGraphEventWaitNodeSetEvent, 11010 cuGraphExecChildGraphNodeSetParams,
         11010 cuGraphExecEventRecordNodeSetEvent, 11010 cuGraphExecEventWaitNodeSetEvent,
         11000 cuGraphKernelNodeCopyAttributes, 11000 cuGraphKernelNodeGetAttribute,
@@ -162,11 +162,10 @@ unsupported! {
         2000 cuParamSetSize, 2000 cuParamSetf, 2000 cuParamSeti, 2000 cuParamSetv;
 
     "addresses of 32 bits, as CUDA 3.1 had them":
-        2000 cuCtxCreate, 2000 cuDeviceTotalMem, 2000 cuMemAlloc, 2000 cuMemAllocHost, 2000 cuMemAllocPitch,
-        2000 cuMemFree, 2000 cuMemGetAddressRange, 2000 cuMemGetInfo, 2020 cuMemHostGetDevicePointer,
-        2000 cuMemcpy2D, 2000 cuMemcpy2DAsync, 2000 cuMemcpy2DUnaligned, 2000 cuMemcpy3D,
-        2000 cuMemcpy3DAsync, 2000 cuMemcpyDtoD, 3000 cuMemcpyDtoDAsync, 2000 cuMemcpyDtoH,
-        2000 cuMemcpyDtoHAsync, 2000 cuMemcpyHtoD, 2000 cuMemcpyHtoDAsync, 2000 cuMemsetD16,
-        2000 cuMemsetD2D16, 2000 cuMemsetD2D32, 2000 cuMemsetD2D8, 2000 cuMemsetD32, 2000 cuMemsetD8,
-        2000 cuModuleGetGlobal;
+        2000 cuDeviceTotalMem, 2000 cuMemAlloc, 2000 cuMemAllocHost, 2000 cuMemAllocPitch, 2000 cuMemFree,
+        2000 cuMemGetAddressRange, 2000 cuMemGetInfo, 2020 cuMemHostGetDevicePointer, 2000 cuMemcpy2D,
+        2000 cuMemcpy2DAsync, 2000 cuMemcpy2DUnaligned, 2000 cuMemcpy3D, 2000 cuMemcpy3DAsync,
+        2000 cuMemcpyDtoD, 3000 cuMemcpyDtoDAsync, 2000 cuMemcpyDtoH, 2000 cuMemcpyDtoHAsync,
+        2000 cuMemcpyHtoD, 2000 cuMemcpyHtoDAsync, 2000 cuMemsetD16, 2000 cuMemsetD2D16, 2000 cuMemsetD2D32,
+        2000 cuMemsetD2D8, 2000 cuMemsetD32, 2000 cuMemsetD8, 2000 cuModuleGetGlobal;
 }

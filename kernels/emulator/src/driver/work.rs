@@ -1,6 +1,6 @@
 //! Work: what a stream does and what a graph's node holds.
 
-use std::{ffi::c_void, sync::Arc};
+use std::{ffi::c_void, fmt, sync::Arc};
 
 use super::{
     capture,
@@ -67,10 +67,24 @@ pub(crate) fn submit(stream: &Stream, work: Work) -> Result {
 /// Does work of a stream.
 pub(crate) fn run(stream: &Stream, work: &Work) -> Result {
     let context = &stream.context;
-    if let Work::Host(host) = work {
-        let HostFunction { function, data } = *host;
-        context.host_functions.run(move || function(data as *mut c_void));
-        return Ok(());
+    match work {
+        // These wait for nothing and hold nothing up here.
+        Work::Host(host) => {
+            let HostFunction { function, data } = *host;
+            context.host_functions.run(move || function(data as *mut c_void));
+            return Ok(());
+        }
+        Work::Record(event) => {
+            // An event that a graph records may have been destroyed meanwhile.
+            event.get()?.record();
+            order::recorded(event.number(), stream);
+            return Ok(());
+        }
+        Work::Wait(event) => {
+            order::waited(stream, event.number());
+            return Ok(());
+        }
+        _ => {}
     }
     context.host_functions.wait();
     let device = context.device.work();
@@ -86,21 +100,13 @@ pub(crate) fn run(stream: &Stream, work: &Work) -> Result {
             note(stream, "a fill", || vec![set.used()]);
             Ok(())
         }
-        Work::Record(event) => {
-            // An event that a graph records may have been destroyed meanwhile.
-            event.get()?.record_now();
-            order::recorded(event.number(), stream);
-            Ok(())
-        }
-        Work::Wait(event) => {
-            order::waited(stream, event.number());
-            Ok(())
-        }
         Work::Graph(chain) => {
             drop(device);
             chain.run(stream)
         }
-        Work::Empty | Work::Allocate(_) | Work::Free(_) | Work::Host(_) => Ok(()),
+        Work::Empty | Work::Allocate(_) | Work::Free(_) | Work::Host(_) | Work::Record(_) | Work::Wait(_) => {
+            Ok(())
+        }
     }
 }
 
@@ -112,6 +118,26 @@ pub(crate) fn note(stream: &Stream, what: &str, uses: impl FnOnce() -> Vec<Use>)
         stream.context.print();
         eprint!("{report}");
         stream.context.fail(CUresult::LAUNCH_FAILED);
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Kernel(launch) => {
+                let (grid, block) = (launch.grid, launch.block);
+                write!(f, "kernel {} {grid:?} {block:?}", launch.function.kernel.name)
+            }
+            Work::Copy(_) => f.write_str("copy"),
+            Work::Set(_) => f.write_str("fill"),
+            Work::Host(_) => f.write_str("host function"),
+            Work::Empty => f.write_str("empty"),
+            Work::Record(_) => f.write_str("event record"),
+            Work::Wait(_) => f.write_str("event wait"),
+            Work::Graph(_) => f.write_str("graph"),
+            Work::Allocate(_) => f.write_str("allocation"),
+            Work::Free(address) => write!(f, "free {address:#x}"),
+        }
     }
 }
 
