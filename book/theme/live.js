@@ -56,10 +56,14 @@
     }
 
     let last = {};
+    /** Messages that the reader has closed. */
+    const read = new Set();
     const draw = (state) => {
         last = state;
         bar.replaceChildren();
         const { run, waiting = [], failed, problem } = state;
+        // The same failure of a new run is news.
+        if (run) read.clear();
         if (run) {
             const where = run.phase === "building" ? "building" : run.total ? `${run.cell} ${run.done}/${run.total}` : "starting";
             bar.append(element("span", `${run.chapter}: ${where}`));
@@ -73,8 +77,16 @@
             cancel.addEventListener("click", () => ask("DELETE", "/__run"));
             bar.append(cancel);
         }
-        for (const text of [problem, failed, refused]) {
-            if (text) bar.append(element("pre", text, "failed"));
+        const messages = [problem, failed, refused].filter((text) => text && !read.has(text));
+        for (const text of messages) bar.append(element("pre", text, "failed"));
+        if (messages.length && !run) {
+            const close = element("button", "Close");
+            close.type = "button";
+            close.addEventListener("click", () => {
+                messages.forEach((text) => read.add(text));
+                draw(last);
+            });
+            bar.prepend(close);
         }
         bar.hidden = bar.childElementCount === 0;
         document.documentElement.classList.toggle("lab-live-shown", !bar.hidden);
