@@ -249,28 +249,55 @@ fn who_stops_reading_ends_the_showing_and_not_the_run() {
 #[test]
 fn a_foreign_libcuda_in_the_way_is_passed_by() {
     let bundle = Bundle::new();
-    let stubs = bundle.folder.path().join("stubs");
-    fs::create_dir(&stubs).unwrap();
-    let source = stubs.join("stub.c");
     // Like a driver without a device: it opens, and `cuInit` says so.
-    fs::write(&source, "int cuInit(unsigned f) { return 100; } int cuDriverGetVersion(int *v) { *v = 12020; return 0; } int cuDeviceGetCount(int *n) { return 100; } int cuDeviceGet(int *d, int i) { return 100; } int cuDeviceGetName(char *s, int n, int d) { return 100; } int cuGetErrorName(int e, const char **s) { *s = \"CUDA_ERROR_NO_DEVICE\"; return 0; }").unwrap();
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(stubs.join("libcuda.so"))
-        .arg(&source)
-        .status()
-        .unwrap();
-    assert!(compiled.success());
+    let stubs = bundle.folder.path().join("stubs");
+    compile(
+        "int cuInit(unsigned flags) { return 100; }
+         int cuDriverGetVersion(int *version) { *version = 12020; return 0; }
+         int cuDeviceGetCount(int *count) { return 100; }
+         int cuDeviceGet(int *device, int ordinal) { return 100; }
+         int cuDeviceGetName(char *name, int length, int device) { return 100; }
+         int cuGetErrorName(int code, const char **name) { *name = \"CUDA_ERROR_NO_DEVICE\"; return 0; }",
+        &stubs.join("libcuda.so"),
+    );
     for device in ["auto", "emulated"] {
         let output = Command::new(bundle.folder.path().join("bin/sample"))
             .args(["outputs", "--no-record", "--device", device])
             .env("LD_LIBRARY_PATH", &stubs)
-            .env("XDG_CACHE_HOME", bundle.folder.path())
             .output()
             .unwrap();
         assert!(output.status.success(), "{device}: {}", stderr(&output));
         assert!(stdout(&output).contains("Emulated"), "{}", stdout(&output));
     }
+}
+
+#[test]
+fn a_library_of_a_python_package_is_found_and_children_keep_the_readers_path() {
+    let bundle = Bundle::new();
+    let site = bundle.folder.path().join("site");
+    compile(
+        "int ncclGetVersion(int *version) { *version = 22000; return 0; }",
+        &site.join("nvidia/nccl/lib/libnccl.so.2"),
+    );
+    for readers in ["", "/nowhere"] {
+        let output = bundle
+            .command(&["library", "--no-record"])
+            .env("PYTHONPATH", &site)
+            .env("LD_LIBRARY_PATH", readers)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stdout(&output).contains(&format!("a child's path is <{readers}>")), "{}", stdout(&output));
+    }
+}
+
+/// Compiles C into a shared library.
+fn compile(source: &str, library: &Path) {
+    fs::create_dir_all(library.parent().unwrap()).unwrap();
+    let file = library.with_extension("c");
+    fs::write(&file, source).unwrap();
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(library).arg(file).status();
+    assert!(compiled.expect("a bare machine has a C compiler").success());
 }
 
 fn wait_for(path: &Path, condition: impl Fn(&Record) -> bool) {

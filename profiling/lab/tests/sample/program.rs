@@ -1,6 +1,6 @@
 //! A chapter that says everything a chapter can say, and goes wrong in every way: what `lab`'s own tests run.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +10,7 @@ const CELLS: &[CellSpec] = &[
     lab::cell("outputs", "Say everything", outputs),
     lab::cell("order", "Let blocks race", |_| Ok(())).order_dependent(),
     lab::cell("ranges", "Open ranges", ranges),
+    lab::cell("library", "Open a library by the name that cudarc asks for", library),
     lab::cell("fails", "Fail with a cause", fails),
     lab::cell("panics", "Panic", |_| panic!("a fact was none")),
     lab::cell("not-a-number", "Divide by zero", not_a_number),
@@ -61,6 +62,14 @@ fn ranges(_: &mut Cell) -> Result<()> {
     }
     timing::host(|| {});
     let _check = lab::range("check");
+    Ok(())
+}
+
+fn library(cell: &mut Cell) -> Result<()> {
+    // SAFETY: the test's library has no initialiser.
+    unsafe { libloading::Library::new("libnccl.so") }.context("opening libnccl.so")?;
+    let child = Command::new("sh").args(["-c", "echo \"a child's path is <$LD_LIBRARY_PATH>\""]).output()?;
+    cell.text(String::from_utf8(child.stdout)?);
     Ok(())
 }
 
