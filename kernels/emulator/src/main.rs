@@ -67,7 +67,10 @@ fn library() -> Result<PathBuf, String> {
     // OUT_DIR is build/emulator-…/out in the folder that also holds deps.
     let built = Path::new(env!("OUT_DIR")).ancestors().nth(3).unwrap_or(beside);
     let folders = [beside.to_owned(), beside.join("deps"), built.to_owned(), built.join("deps")];
-    let found = folders.iter().map(|folder| folder.join(LIBRARY)).find(|path| path.is_file());
+    // Cargo leaves a copy of an earlier build beside the program when it builds only what the program needs.
+    let built = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let found =
+        folders.iter().map(|folder| folder.join(LIBRARY)).filter(|path| path.is_file()).max_by_key(built);
     found.ok_or_else(|| {
         format!("there is no {LIBRARY} in {}; build it by cargo build -p emulator", beside.display())
     })

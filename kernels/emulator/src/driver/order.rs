@@ -57,9 +57,7 @@ struct Order {
     contexts: HashMap<u64, Vec<Member>>,
     /// What each recorded event stands for, by its number.
     events: HashMap<usize, Clock>,
-    /// What the host has waited for.
-    host: Clock,
-    /// Accesses that somebody may still run into, by allocation.
+    /// Accesses that somebody may still run into, by allocation: whatever the host waited for is forgotten.
     accesses: HashMap<u64, Vec<Access>>,
 }
 
@@ -102,7 +100,6 @@ pub(crate) fn operation(stream: &Stream, what: &str, uses: &[Use]) -> Option<Str
     let order = &mut *order;
     let context = stream.context.id;
     let mut clock = order.streams.remove(&stream.id).unwrap_or_default();
-    clock.join(&order.host);
     let members = order.contexts.entry(context).or_default();
     let own = Member { stream: stream.id, legacy: stream.legacy, blocking: stream.blocking };
     if !members.contains(&own) {
@@ -184,11 +181,9 @@ pub(crate) fn host_waited_for_context(context: u64) {
 
 impl Order {
     fn host_waited(&mut self, clock: &Clock) {
-        self.host.join(clock);
         // Whatever comes now comes after these.
-        let host = &self.host;
         self.accesses.retain(|_, accesses| {
-            accesses.retain(|access| !host.knows(access));
+            accesses.retain(|access| !clock.knows(access));
             !accesses.is_empty()
         });
     }
