@@ -78,9 +78,13 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
     for place in 0..figure.series.len() {
         if !curves.iter().any(|curve| curve.place == place) {
             let series = &figure.series[place];
-            return Err(format!(
-                "`{reference}` shows the series `{series}`, which no record has where it is read from"
-            ));
+            let nowhere = || {
+                format!(
+                    "`{reference}` shows the series `{series}`, which no record has where it is read from"
+                )
+            };
+            let slug = reference.gpu.as_deref().unwrap_or(GPU);
+            return Err(record(page.records, slug, chapter).err().unwrap_or_else(nowhere));
         }
     }
     let id = page.unique_id(&format!("plot-{chapter}-{}-{name}", reference.cell));
