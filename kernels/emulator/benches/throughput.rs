@@ -1,5 +1,7 @@
 //! Thread instructions a second, with counters on: `cargo bench -p emulator`.
 //!
+//! Words after `--` choose among the lines: `cargo bench -p emulator -- sgemm_tiled avx2`.
+//!
 //! Each kernel runs on one host thread and on all, and on every vector unit that the host has. Printed are the median of
 //! some runs, and the best; and the same by processor time, which other programs on the machine disturb less.
 
@@ -17,6 +19,7 @@ const RUNS: usize = 15;
 fn main() {
     // `cargo test --benches` only wants to know that it runs.
     let quick = std::env::args().any(|argument| argument == "--test");
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("10^9 thread instructions a second          wall: median  best   processor: median  best");
     for level in Level::all().into_iter().rev() {
@@ -26,6 +29,10 @@ fn main() {
                 ("sgemm_tiled", sgemm_tiled),
                 ("mandelbrot", mandelbrot),
             ] {
+                let line = format!("{name} {level:?} {threads}").to_lowercase();
+                if !words.iter().all(|word| line.contains(&word.to_lowercase())) {
+                    continue;
+                }
                 let mut gpu = Gpu::load(KERNELS, level).unwrap_or_else(|error| panic!("{error}"));
                 gpu.settings.threads = threads;
                 let mut wall = Vec::new();

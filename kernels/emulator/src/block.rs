@@ -127,7 +127,7 @@ impl Block {
                 Pause::Slice => *waiting &= context.polls > 0,
                 Pause::Barrier(arrival) => {
                     *waiting = false;
-                    self.arrive(number, index, &arrival, program)?;
+                    self.arrive(number, &arrival, program)?;
                 }
                 Pause::Stop(place) => return Err(Turn::Stop(place, number as u32)),
                 Pause::Meet | Pause::Done => *waiting = false,
@@ -156,19 +156,17 @@ impl Block {
         Ok(ran)
     }
 
-    fn arrive(
-        &mut self,
-        number: usize,
-        index: usize,
-        arrival: &Arrival,
-        program: &Program,
-    ) -> Result<(), Turn> {
+    fn arrive(&mut self, number: usize, arrival: &Arrival, program: &Program) -> Result<(), Turn> {
         let warp = &self.warps[number];
         if self.check_sync && arrival.aligned && !arrival.whole {
             let cause =
                 Cause::DivergentBarrier { barrier: arrival.index, active: arrival.lanes, live: warp.live };
-            let place = warp.place(index, program);
-            return Err(Turn::Fault(Box::new(cause), place, number as u32, arrival.lanes));
+            return Err(Turn::Fault(
+                Box::new(cause),
+                place_of(arrival, program),
+                number as u32,
+                arrival.lanes,
+            ));
         }
         let barrier = &mut self.barriers[arrival.index as usize];
         // A whole warp counts as 32 threads where threads are counted, even if it has fewer.
@@ -234,7 +232,7 @@ impl Block {
             }
         }
         for index in 0..16 {
-            let Some((warp, strand, arrival)) = self.at_barrier(index).next() else { continue };
+            let Some((warp, _, arrival)) = self.at_barrier(index).next() else { continue };
             let waiting = self.barriers[index as usize].arrived;
             let expected = arrival.count.unwrap_or(live);
             let mut elsewhere = Vec::new();
@@ -253,9 +251,15 @@ impl Block {
                 if elsewhere.is_empty() { "there are no more threads".into() } else { elsewhere.join(", ") };
             let lanes = arrival.lanes;
             let cause = Cause::Barrier { barrier: index, waiting, expected, others };
-            return Turn::Fault(Box::new(cause), self.warps[warp].place(strand, program), warp as u32, lanes);
+            return Turn::Fault(Box::new(cause), place_of(arrival, program), warp as u32, lanes);
         }
         let cause = Cause::WarpSync { members: live, arrived: 0 };
         Turn::Fault(Box::new(cause), Place::default(), 0, 1)
     }
+}
+
+/// Where lanes wait at a barrier.
+fn place_of(arrival: &Arrival, program: &Program) -> Place {
+    let (function, place) = arrival.at;
+    program.functions[function as usize].place(place)
 }

@@ -183,8 +183,7 @@ impl Fault {
     pub fn cuda_error(&self) -> i32 {
         match &self.cause {
             Cause::Misaligned { .. } => 716,
-            Cause::OutOfBounds { space: Space::Global | Space::Constant, .. } | Cause::ReadOnly { .. } => 700,
-            Cause::OutOfBounds { .. } => 717,
+            Cause::OutOfBounds { .. } | Cause::ReadOnly { .. } => 700,
             Cause::Budget { .. } => 702,
             Cause::Assert { .. } => 710,
             Cause::StackOverflow { .. } => 718,
@@ -286,7 +285,15 @@ impl Cause {
                         details.push(("missed", missed(*address, *bytes, 0, *size)));
                     }
                 }
-                details.push(("rule", "an access must lie inside one allocation".into()));
+                details.push((
+                    "rule",
+                    match near {
+                        Near::Space(_) => {
+                            format!("an access must lie inside the {space} memory that there is")
+                        }
+                        _ => "an access must lie inside one allocation".into(),
+                    },
+                ));
                 details.push((
                     "do",
                     match (near, space) {

@@ -212,6 +212,13 @@ pub(crate) enum BarrierKind {
     Vote { predicate: u32, negated: bool, all: bool, result: u32 },
 }
 
+impl Special {
+    /// It is not the same for all blocks of a launch.
+    pub(crate) fn is_blocks(self) -> bool {
+        matches!(self, Special::Ctaid(_) | Special::Multiprocessor)
+    }
+}
+
 impl Function {
     /// Where the instruction at `index` of the code comes from.
     pub(crate) fn place(&self, index: u32) -> Place {

@@ -36,7 +36,7 @@ impl Level {
                     && is_x86_feature_detected!("avx512cd")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl");
-                if avx512 {
+                if avx512 && !has_halved_units() {
                     return Level::Avx512;
                 }
                 if avx2 {
@@ -53,13 +53,27 @@ impl Level {
         let levels = [Level::Baseline, Level::Avx2, Level::Avx512];
         #[cfg(not(target_arch = "x86_64"))]
         let levels = [Level::Baseline];
-        levels.into_iter().filter(|level| *level <= Level::host()).collect()
+        #[cfg(target_arch = "x86_64")]
+        let best = if is_x86_feature_detected!("avx512bw") { Level::Avx512 } else { Level::host() };
+        #[cfg(not(target_arch = "x86_64"))]
+        let best = Level::host();
+        levels.into_iter().filter(|level| *level <= best).collect()
     }
 
     /// `f32::mul_add` is one instruction. Elsewhere it is a library call, and slow.
     pub(crate) fn has_fma(self) -> bool {
         cfg!(target_arch = "aarch64") || self > Level::Baseline
     }
+}
+
+/// Zen 4 executes 512-bit operations in two halves: a Mandelbrot set took 1.7 times as long as with AVX2.
+#[cfg(target_arch = "x86_64")]
+fn has_halved_units() -> bool {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    let signature = std::arch::x86_64::__cpuid(1).eax;
+    let family = (signature >> 8 & 15) + (signature >> 20 & 255);
+    // "AuthenticAMD"
+    vendor.ebx == u32::from_le_bytes(*b"Auth") && family == 0x19
 }
 
 /// The body of a step, the same at every level.

@@ -112,8 +112,9 @@ pub(crate) fn place(
                 ast::Space::Const => Target::Constant,
                 _ => Target::Global,
             };
-            let row = decoder.constant(true, address);
-            Place { row, long: true, offset: offset as u64, space }
+            let long = space != Target::Shared;
+            let row = decoder.constant(long, address);
+            Place { row, long, offset: offset as u64, space }
         }
         Base::Frame(at) => Place {
             row: NONE,
@@ -275,6 +276,14 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
         };
     }
     let chosen = if count == 4 && long { None } else { Some(()) };
+    if place.space == Target::Params && plain && load && count == 1 {
+        let ins_of = if long { decoder.ins::<LoadParam<u64>>() } else { decoder.ins::<LoadParam<u32>>() };
+        return Ok(Ins { step: ins_of.step, ..ins });
+    }
+    if place.space == Target::Shared && plain && load && count == 1 && !place.long {
+        let ins_of = if long { decoder.ins::<LoadShared<u64>>() } else { decoder.ins::<LoadShared<u32>>() };
+        return Ok(Ins { step: ins_of.step, ..ins });
+    }
     let step = match (chosen, place.row == NONE, place.long) {
         (_, true, _) => any::<u32>(decoder, place.space, load),
         (None, _, false) => any::<u32>(decoder, place.space, load),
@@ -959,6 +968,76 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Load<A, W, N, S> {
             for word in 0..N {
                 context.set_row(rows[word], values[word]);
             }
+        }
+        Flow::Next
+    }
+}
+
+/// Loads one word of type `W` a lane from shared memory, by 32-bit addresses.
+struct LoadShared<W>(PhantomData<W>);
+
+impl<W: Word> Body for LoadShared<W> {
+    #[inline(always)]
+    unsafe fn run(context: &mut Context, ins: &Ins) -> Flow {
+        // SAFETY: the decoder chose rows of these widths, and every address read from is found to be inside.
+        unsafe {
+            let size = size_of::<W>() as u32;
+            let row: [u32; 32] = context.row(ins.a);
+            let (mut least, mut greatest, mut bits) = (u32::MAX, 0, 0);
+            for &address in &row {
+                let address = address.wrapping_add(ins.x as u32);
+                least = least.min(address);
+                greatest = greatest.max(address);
+                bits |= address;
+            }
+            let simple = context.mask == FULL
+                && bits & (size - 1) == 0
+                && greatest < context.shared_bytes
+                && context.shared_bytes - greatest >= size
+                && (size == 4 && greatest - least < 128 || least == greatest)
+                && ins.f >> 6 & 1 == 0;
+            if !simple {
+                return Load::<u32, W, 1, Shared>::run(context, ins);
+            }
+            // One pass: neighbouring words are in different banks, and lanes share a word.
+            context.counters.shared_load.instructions += 1;
+            context.counters.shared_load.wavefronts += 1;
+            let base = context.shared.add(ins.x as u32 as usize);
+            let mut values = [W::default(); 32];
+            if least == greatest {
+                values = [context.shared.add(least as usize).cast::<W>().read(); 32];
+            } else if ins.x as u32 <= least {
+                for lane in 0..32 {
+                    values[lane] = base.add(row[lane] as usize).cast::<W>().read();
+                }
+            } else {
+                // The sum of some lane has wrapped around.
+                for lane in 0..32 {
+                    let address = row[lane].wrapping_add(ins.x as u32);
+                    values[lane] = context.shared.add(address as usize).cast::<W>().read();
+                }
+            }
+            context.set_row(ins.d, values);
+        }
+        Flow::Next
+    }
+}
+
+/// Loads a parameter of the kernel, the same for all lanes.
+struct LoadParam<W>(PhantomData<W>);
+
+impl<W: Word> Body for LoadParam<W> {
+    #[inline(always)]
+    unsafe fn run(context: &mut Context, ins: &Ins) -> Flow {
+        let size = size_of::<W>() as u64;
+        if ins.x >= u64::from(context.param_bytes) || u64::from(context.param_bytes) - ins.x < size {
+            let size_of_all = context.param_bytes.into();
+            return outside(context, &[ins.x; 32], size, Access::Load, Space::Parameter, size_of_all);
+        }
+        // SAFETY: the word lies inside the parameters; the decoder chose a row of this width.
+        unsafe {
+            let value = context.params.add(ins.x as usize).cast::<W>().read_unaligned();
+            context.set_row(ins.d, [value; 32]);
         }
         Flow::Next
     }

@@ -91,6 +91,8 @@ pub(crate) struct Arrival {
     pub(crate) whole: bool,
     /// And they had to.
     pub(crate) aligned: bool,
+    /// The function and the index of its place.
+    pub(crate) at: (u32, u32),
 }
 
 /// Why a strand stopped running.
@@ -422,6 +424,7 @@ impl Warp {
                         match arrival(context, barrier, mask) {
                             Some(mut arrival) => {
                                 arrival.whole = mask == self.live;
+                                arrival.at = (frame.function, block.place);
                                 return Pause::Barrier(arrival);
                             }
                             None => return Pause::Stop(function.place(block.place)),
@@ -469,7 +472,7 @@ impl Warp {
     /// Fills the constants and special registers of a frame.
     fn fill(&mut self, function: &Function, frame: &Frame, mask: u32, threads: &Threads, constants: bool) {
         for &(slot, fill) in &function.fills {
-            if !constants && !matches!(fill, Fill::Special(_)) {
+            if !constants && !matches!(fill, Fill::Special(special) if special.is_blocks()) {
                 continue;
             }
             let row = ((frame.rows + slot) / 128) as usize;
@@ -483,6 +486,9 @@ impl Warp {
                         self.rows[row + word / 32].0[word % 32] = value as u32;
                         self.rows[row + (word + 1) / 32].0[(word + 1) % 32] = (value >> 32) as u32;
                     }
+                }
+                Fill::Special(special) if mask == FULL && special.is_blocks() => {
+                    self.rows[row].0 = [value_of(special, threads, 0, 0); 32];
                 }
                 Fill::Special(special) => {
                     let first = self.number * 32;
@@ -824,6 +830,7 @@ fn arrival(context: &mut Context, barrier: &Barrier, mask: u32) -> Option<Arriva
         votes: votes & mask,
         whole: true,
         aligned: barrier.aligned,
+        at: (0, 0),
     })
 }
 
