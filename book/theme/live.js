@@ -65,7 +65,7 @@
         // The same failure of a new run is news.
         if (run) read.clear();
         if (run) {
-            const where = run.phase === "building" ? "building" : run.total ? `${run.cell} ${run.done}/${run.total}` : "starting";
+            const where = run.phase === "building" ? `building ${run.cell}` : run.total ? `${run.cell} ${run.done}/${run.total}` : "starting";
             bar.append(element("span", `${run.chapter}: ${where}`));
             const progress = document.createElement("progress");
             progress.setAttribute("aria-label", `progress of ${run.chapter}`);

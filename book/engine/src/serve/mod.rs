@@ -13,6 +13,7 @@ mod terminal;
 mod watch;
 
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -62,6 +63,7 @@ pub struct Server {
     shared: Arc<Shared>,
     terminal: Arc<Terminal>,
     threads: Vec<JoinHandle<()>>,
+    folder: PathBuf,
 }
 
 impl Server {
@@ -102,7 +104,8 @@ impl Server {
                 );
             }));
         }
-        Ok(Server { address, shared, terminal, threads })
+        let folder = watch::folder(root, address.port());
+        Ok(Server { address, shared, terminal, threads, folder })
     }
 
     /// Where it listens.
@@ -125,6 +128,8 @@ impl Drop for Server {
             // A thread that panicked has said so itself.
             let _ = thread.join();
         }
+        // If it stays, the next server on this port writes over it.
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

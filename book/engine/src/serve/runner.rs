@@ -81,14 +81,26 @@ enum Ended {
 
 fn run_one(root: &Root, chapter: &Chapter, shared: &Shared, terminal: &Terminal) -> Result<Ended> {
     terminal.building(&chapter.name);
-    let built = watched(run::build_command(root, chapter), shared, |line| terminal.compiling(line))
-        .context("building it by cargo")?;
+    let built = watched(run::build_command(root, chapter), shared, |line| {
+        let Some(doing) = doing(line) else { return };
+        terminal.compiling(&doing);
+        let news = shared.state().run.as_ref().is_some_and(|run| run.cell != doing);
+        if news {
+            shared.change(|state| {
+                if let Some(run) = &mut state.run {
+                    run.cell = doing;
+                }
+            });
+        }
+    })
+    .context("building it by cargo")?;
     if !matches!(built, Ended::Complete) {
         return Ok(built);
     }
     shared.change(|state| {
         if let Some(run) = &mut state.run {
             run.phase = Phase::Running;
+            run.cell.clear();
         }
     });
     terminal.running(&chapter.name);
@@ -97,6 +109,15 @@ fn run_one(root: &Root, chapter: &Chapter, shared: &Shared, terminal: &Terminal)
             terminal.progress(run);
         }
     })
+}
+
+/// What cargo is doing, by the line that it wrote last.
+fn doing(line: &str) -> Option<String> {
+    let line = line.trim();
+    if line.starts_with("Blocking waiting for file lock") {
+        return Some("waiting for another cargo".to_owned());
+    }
+    line.strip_prefix("Compiling ").and_then(|rest| rest.split(' ').next()).map(str::to_owned)
 }
 
 /// Runs a command to its end or until somebody stops it; `tick` is called for each line on its standard error, and ten times a

@@ -43,7 +43,7 @@ pub(super) struct State {
 pub(super) struct Run {
     pub(super) chapter: String,
     pub(super) phase: Phase,
-    /// The cell at work; empty before the first.
+    /// The cell at work, or what is being compiled; empty before the first.
     pub(super) cell: String,
     pub(super) done: usize,
     pub(super) total: usize,

@@ -39,11 +39,9 @@ impl Terminal {
         }
     }
 
-    /// Cargo's last line, such as `Compiling cudarc v0.19.10`.
-    pub(super) fn compiling(&self, line: &str) {
-        if let Some(name) = line.trim().strip_prefix("Compiling ").and_then(|rest| rest.split(' ').next()) {
-            self.bar.set_message(format!("building, now {name}"));
-        }
+    /// What cargo is at.
+    pub(super) fn compiling(&self, doing: &str) {
+        self.bar.set_message(format!("building: {doing}"));
     }
 
     pub(super) fn running(&self, chapter: &str) {

@@ -35,10 +35,14 @@ const WATCHED: [&str; 8] = [
     "tests/peers",
 ];
 
+/// Where mdBook writes what is then held in memory. By port, so that two servers do not meet.
+pub(super) fn folder(root: &Root, port: u16) -> PathBuf {
+    root.path.join("target/served-book").join(port.to_string())
+}
+
 /// Builds the book and puts it into memory; a build that fails leaves the last one in place and says why.
 pub(super) fn build(root: &Root, shared: &Shared, terminal: &Terminal) {
-    let destination = root.path.join("target/served-book").join(shared.port.to_string());
-    let options = static_book::Options { destination, problems_on_page: true };
+    let options = static_book::Options { destination: folder(root, shared.port), problems_on_page: true };
     let built = static_book::build(root, &options)
         .and_then(|problems| Ok((problems, Site::read(&options.destination)?)));
     match built {
