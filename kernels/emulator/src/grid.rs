@@ -172,8 +172,8 @@ impl Grid<'_> {
             printed: Vec::new(),
             stop: None,
         };
-        let mut resident: VecDeque<(u64, Box<Block>)> = VecDeque::new();
-        let mut free: Vec<Box<Block>> = Vec::new();
+        let mut resident: VecDeque<(u64, Block)> = VecDeque::new();
+        let mut free: Vec<Block> = Vec::new();
         let limit = (self.resident_blocks() / workers).max(1) as usize;
         if self.launch.cooperative {
             // All at once, dealt out evenly.
@@ -257,9 +257,9 @@ impl Grid<'_> {
         (number < self.blocks).then_some(number)
     }
 
-    fn start(&self, number: u64, free: &mut Vec<Box<Block>>) -> Box<Block> {
+    fn start(&self, number: u64, free: &mut Vec<Block>) -> Block {
         let sync = self.machine.settings.checks.sync;
-        let mut block = free.pop().unwrap_or_else(|| Box::new(Block::new(self.threads, sync)));
+        let mut block = free.pop().unwrap_or_else(|| Block::new(self.threads, sync));
         let multiprocessor = (number % u64::from(self.machine.model.multiprocessors.max(1))) as u32;
         block.start(self.index(number), multiprocessor, &self.launch.kernel.program);
         block

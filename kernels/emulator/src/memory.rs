@@ -389,7 +389,8 @@ impl Memory {
         if peers.is_empty() && footprint.is_none() {
             return own;
         }
-        let kept: Vec<Arc<Table>> = std::iter::once(own).chain(peers.into_iter().map(Memory::own_table)).collect();
+        let kept: Vec<Arc<Table>> =
+            std::iter::once(own).chain(peers.into_iter().map(Memory::own_table)).collect();
         let mut ranges: Vec<Range> = kept.iter().flat_map(|table| &table.ranges).copied().collect();
         // Host memory is in the tables of all devices, at one place.
         ranges.sort_by_key(|range| range.start);
@@ -620,11 +621,9 @@ mod tests {
         let table = memory.table();
         memory.free(a).unwrap();
         let range = table.find(a + 63).unwrap();
+        let byte = std::ptr::with_exposed_provenance::<u8>((a + range.distance) as usize);
         // SAFETY: the table is held, so the bytes are still mapped.
-        assert_eq!(
-            unsafe { *std::ptr::with_exposed_provenance::<u8>((a + range.distance) as usize) },
-            PATTERN
-        );
+        assert_eq!(unsafe { byte.read() }, PATTERN);
         assert!(memory.table().find(a).is_none());
     }
 }

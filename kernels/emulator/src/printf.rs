@@ -282,7 +282,7 @@ mod tests {
         check(
             "%e %.2f %10.1f %a",
             &[12345.678f64, 2.345, 9.96, 1.0].map(f64::to_le_bytes).concat(),
-            "1.234568e+04 2.35        10.0 0x1p+0",
+            "1.234568e+04 2.35       10.0 0x1p+0",
         );
         check("%f %F", &[f64::INFINITY, f64::NAN].map(f64::to_le_bytes).concat(), "inf NAN");
     }

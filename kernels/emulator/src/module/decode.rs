@@ -4,16 +4,13 @@ use std::collections::HashMap;
 
 use super::{
     LoadError,
-    program::{Block, End, Fill, Function, Ins, NONE, Special, Step},
+    program::{Block, End, Fill, Function, Ins, NONE, Step},
     symbols::{Kernelwide, Symbol},
 };
 use crate::{
     fault::Place,
-    ptx::ast::{self, AddressBase, Float, Instruction, Operand, Space, Statement, Variable},
-    warp::{
-        self, Binary, Body, Carrying, Compare, CompareSet, Constant, Lane, Level, Predicates, Quaternary,
-        Select, Ternary, Unary, Word, rare_step, step,
-    },
+    ptx::ast::{self, Instruction, Operand, Space, Statement, Variable},
+    warp::{self, Body, Level, rare_step, step},
 };
 
 /// An instruction, or why there is none.
@@ -50,7 +47,7 @@ pub(crate) enum Base {
     Param(u32),
 }
 
-enum Name {
+pub(super) enum Name {
     Register(Register),
     /// `%r<10>`: places are given out on first use.
     Family {
@@ -69,12 +66,12 @@ pub(crate) struct Decoder<'a> {
     /// The kernel's symbols and the count of its caches.
     pub(crate) kernelwide: &'a mut Kernelwide,
     /// The instruction's words, for messages.
-    word: String,
-    function: Function,
+    pub(super) word: String,
+    pub(super) function: Function,
     files: &'a [ast::File],
-    entry: bool,
-    scopes: Vec<HashMap<String, Name>>,
-    constants: HashMap<Fill, u32>,
+    pub(super) entry: bool,
+    pub(super) scopes: Vec<HashMap<String, Name>>,
+    pub(super) constants: HashMap<Fill, u32>,
     /// Block of each label; [`NONE`] until it is met.
     labels: Vec<u32>,
     location: Option<ast::Loc>,
@@ -414,395 +411,6 @@ impl<'a> Decoder<'a> {
         Ok(self.function)
     }
 
-    // Names.
-
-    fn declare(&mut self, name: &str, what: Name) {
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name.to_owned(), what);
-        }
-    }
-
-    fn look_up(&self, name: &str) -> Option<&Name> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name))
-    }
-
-    fn new_slot(&mut self, class: Class) -> u32 {
-        new_slot(&mut self.function, class)
-    }
-
-    /// A register by name, if the name is one's.
-    pub(crate) fn find_register(&mut self, name: &str) -> Option<Register> {
-        let prefix = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
-        for scope in self.scopes.iter_mut().rev() {
-            if let Some(Name::Register(register)) = scope.get(name) {
-                return Some(*register);
-            }
-            if prefix.len() == name.len() {
-                continue;
-            }
-            // A prefix may itself end in digits: `%p1_<4>` is no problem, `%f1<3>` declares `%f10` to `%f12`.
-            for split in prefix.len()..name.len() {
-                if let Some(Name::Family { class, slots }) = scope.get_mut(&name[..split]) {
-                    let class = *class;
-                    let number: usize = name[split..].parse().ok()?;
-                    let slot = slots.get_mut(number)?;
-                    let slot = *slot.get_or_insert_with(|| new_slot(&mut self.function, class));
-                    return Some(Register { class, slot });
-                }
-            }
-        }
-        None
-    }
-
-    /// The register that an operand names.
-    pub(crate) fn register(&mut self, operand: &Operand) -> Decoded<Register> {
-        let name = match operand {
-            Operand::Name(name) => name.clone(),
-            Operand::Element(name, letter) => {
-                let letter = match letter {
-                    'r' => 'x',
-                    'g' => 'y',
-                    'b' => 'z',
-                    'a' => 'w',
-                    other => *other,
-                };
-                format!("{name}.{letter}")
-            }
-            _ => return Err(invalid(&format!("`{}` needs a register", self.word))),
-        };
-        self.find_register(&name).ok_or_else(|| invalid(&format!("`{name}` is not declared as a register")))
-    }
-
-    /// A destination of a type's width.
-    pub(crate) fn dest<D: Lane>(&mut self, operand: &Operand) -> Decoded<u32> {
-        if *operand == Operand::Sink {
-            return Ok(self.new_slot(if D::Word::ROW == 128 { Class::Word(32) } else { Class::Long }));
-        }
-        let register = self.register(operand)?;
-        self.check_width::<D::Word>(register, operand)?;
-        Ok(register.slot)
-    }
-
-    fn check_width<W: Word>(&self, register: Register, operand: &Operand) -> Decoded<()> {
-        match (register.class, W::ROW) {
-            (Class::Word(_), 128) | (Class::Long, 256) => Ok(()),
-            _ => Err(invalid(&format!("`{}` does not fit the width of register {operand:?}", self.word))),
-        }
-    }
-
-    /// A source of a type: a register, a constant, a special register, or an address.
-    pub(crate) fn source<A: Lane>(&mut self, operand: &Operand) -> Decoded<u32> {
-        let long = A::Word::ROW == 256;
-        match operand {
-            Operand::Integer(value) => Ok(self.constant(long, *value as u64)),
-            Operand::Float(value) => {
-                let bits = match (*value, long) {
-                    (Float::F32(bits), false) => u64::from(bits),
-                    (Float::F64(bits), false) => u64::from((f64::from_bits(bits) as f32).to_bits()),
-                    (Float::F32(bits), true) => f64::from(f32::from_bits(bits)).to_bits(),
-                    (Float::F64(bits), true) => bits,
-                };
-                Ok(self.constant(long, bits))
-            }
-            Operand::Name(name) => {
-                if let Some(register) = self.find_register(name) {
-                    self.check_width::<A::Word>(register, operand)?;
-                    return Ok(register.slot);
-                }
-                if name == "WARP_SZ" {
-                    return Ok(self.constant(long, 32));
-                }
-                if let Some(special) = special(name) {
-                    if long {
-                        return Err(unsupported(&format!("`{name}` as 64 bits")));
-                    }
-                    return Ok(self.fill(Fill::Special(special)));
-                }
-                self.address_constant(name, 0, long)
-            }
-            Operand::Element(name, letter) if name.starts_with('%') => {
-                let whole = format!("{name}.{letter}");
-                if let Some(special) = special(&whole) {
-                    return Ok(self.fill(Fill::Special(special)));
-                }
-                let register = self.register(operand)?;
-                self.check_width::<A::Word>(register, operand)?;
-                Ok(register.slot)
-            }
-            Operand::Element(..) => {
-                let register = self.register(operand)?;
-                self.check_width::<A::Word>(register, operand)?;
-                Ok(register.slot)
-            }
-            Operand::Offset(name, offset) => self.address_constant(name, *offset, long),
-            _ => Err(invalid(&format!("`{}` cannot have the operand {operand:?}", self.word))),
-        }
-    }
-
-    fn address_constant(&mut self, name: &str, offset: i64, long: bool) -> Decoded<u32> {
-        match self.symbol(name)? {
-            Symbol::At(_, address) => Ok(self.constant(long, address.wrapping_add_signed(offset))),
-            Symbol::Function(address) => Ok(self.constant(long, address)),
-            Symbol::Param(_) | Symbol::Frame(_) => {
-                Err(unsupported(&format!("the address of `{name}` in `{}`", self.word)))
-            }
-        }
-    }
-
-    /// What a variable or function's name stands for.
-    pub(crate) fn symbol(&self, name: &str) -> Decoded<Symbol> {
-        match self.look_up(name) {
-            Some(Name::Symbol(symbol)) => Ok(*symbol),
-            Some(_) => Err(invalid(&format!("`{name}` is no variable"))),
-            None => self.kernelwide.symbol(name),
-        }
-    }
-
-    /// The label that an operand names.
-    pub(crate) fn label(&self, name: &str) -> Decoded<u32> {
-        match self.look_up(name) {
-            Some(Name::Label(label)) => Ok(*label),
-            _ => Err(invalid(&format!("there is no label `{name}`"))),
-        }
-    }
-
-    /// The labels of a table of branch targets.
-    pub(crate) fn targets(&self, name: &str) -> Decoded<Vec<u32>> {
-        match self.look_up(name) {
-            Some(Name::Targets(names)) => names.iter().map(|name| self.label(name)).collect(),
-            _ => Err(invalid(&format!("there is no table of targets `{name}`"))),
-        }
-    }
-
-    /// A predicate register by name.
-    pub(crate) fn predicate_named(&mut self, name: &str) -> Decoded<u32> {
-        match self.find_register(name) {
-            Some(Register { class: Class::Predicate, slot }) => Ok(slot),
-            _ => Err(invalid(&format!("`{name}` is not declared as a predicate"))),
-        }
-    }
-
-    /// A predicate operand and whether it is negated.
-    pub(crate) fn predicate(&mut self, operand: &Operand) -> Decoded<(u32, bool)> {
-        match operand {
-            Operand::Name(name) => Ok((self.predicate_named(name)?, false)),
-            Operand::Not(name) => Ok((self.predicate_named(name)?, true)),
-            // A constant: a predicate that is never written, so all zero.
-            Operand::Integer(value) => Ok((self.new_slot(Class::Predicate), *value != 0)),
-            Operand::Sink => Ok((self.new_slot(Class::Predicate), false)),
-            _ => Err(invalid(&format!("`{}` needs a predicate", self.word))),
-        }
-    }
-
-    /// A row that holds a constant.
-    pub(crate) fn constant(&mut self, long: bool, bits: u64) -> u32 {
-        self.fill(if long { Fill::Long(bits) } else { Fill::Word(bits as u32) })
-    }
-
-    fn fill(&mut self, fill: Fill) -> u32 {
-        if let Some(&slot) = self.constants.get(&fill) {
-            return slot;
-        }
-        let slot = self.new_slot(if matches!(fill, Fill::Long(_)) { Class::Long } else { Class::Word(32) });
-        self.constants.insert(fill, slot);
-        slot
-    }
-
-    /// A row or predicate for the decoder's own use.
-    pub(crate) fn scratch(&mut self, class: Class) -> u32 {
-        self.new_slot(class)
-    }
-
-    /// The base and offset of a memory operand.
-    pub(crate) fn address(&mut self, operand: &Operand) -> Decoded<(Base, i64)> {
-        let (name, offset) = match operand {
-            Operand::Address { base: AddressBase::Name(name), offset } => (name.clone(), *offset),
-            Operand::Address { base: AddressBase::Absolute(address), offset } => {
-                return Ok((Base::Fixed(Space::Global, *address), *offset));
-            }
-            Operand::Name(name) => (name.clone(), 0),
-            Operand::Index(name, index) => (name.clone(), *index),
-            _ => return Err(invalid(&format!("`{}` needs an address", self.word))),
-        };
-        if let Some(register) = self.find_register(&name) {
-            return Ok((Base::Register(register), offset));
-        }
-        let base = match self.symbol(&name)? {
-            Symbol::At(space, address) => Base::Fixed(space, address),
-            Symbol::Function(address) => Base::Fixed(Space::Global, address),
-            Symbol::Param(at) => Base::Param(at),
-            Symbol::Frame(at) => Base::Frame(at),
-        };
-        Ok((base, offset))
-    }
-
-    /// A fresh cache of the allocation that an instruction finds.
-    pub(crate) fn cache(&mut self) -> u32 {
-        self.kernelwide.caches += 1;
-        self.kernelwide.caches - 1
-    }
-
-    // Instructions of one lane. Operands are the instruction's, destination first.
-
-    /// `d = f(a)`
-    pub(crate) fn unary<A: Lane, D: Lane, F: Fn(A) -> D + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let [d, a] = self.operands(instruction)?;
-        let (d, a) = (self.dest::<D>(d)?, self.source::<A>(a)?);
-        Ok(Ins { d, a, ..self.ins::<Unary<A, D, F>>() })
-    }
-
-    /// `d = f(a, b)`
-    pub(crate) fn binary<A: Lane, B: Lane, D: Lane, F: Fn(A, B) -> D + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let [d, a, b] = self.operands(instruction)?;
-        let (d, a, b) = (self.dest::<D>(d)?, self.source::<A>(a)?, self.source::<B>(b)?);
-        Ok(Ins { d, a, b, ..self.ins::<Binary<A, B, D, F>>() })
-    }
-
-    /// `d = f(a, b, c)`
-    pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, D: Lane, F: Fn(A, B, C) -> D + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let [d, a, b, c] = self.operands(instruction)?;
-        let (d, a) = (self.dest::<D>(d)?, self.source::<A>(a)?);
-        let (b, c) = (self.source::<B>(b)?, self.source::<C>(c)?);
-        Ok(Ins { d, a, b, c, ..self.ins::<Ternary<A, B, C, D, F>>() })
-    }
-
-    /// `d = f(a, b, c, x)`; operands that the instruction does not have are zero.
-    pub(crate) fn with_constant<
-        A: Lane,
-        B: Lane,
-        C: Lane,
-        D: Lane,
-        F: Fn(A, B, C, u64) -> D + Copy + 'static,
-    >(
-        &mut self,
-        instruction: &Instruction,
-        x: u64,
-        _: F,
-    ) -> Decoded {
-        let zero = Operand::Integer(0);
-        let operand = |index: usize| instruction.operands.get(index).unwrap_or(&zero);
-        let (d, a) = (self.dest::<D>(operand(0))?, self.source::<A>(operand(1))?);
-        let (b, c) = (self.source::<B>(operand(2))?, self.source::<C>(operand(3))?);
-        Ok(Ins { d, a, b, c, x, ..self.rare_ins::<Constant<A, B, C, D, F>>() })
-    }
-
-    /// `(d, carry) = f(a, b, c, carry)`
-    pub(crate) fn carrying<A: Lane, D: Lane, F: Fn(A, A, A, bool) -> (D, bool) + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        reads: bool,
-        writes: bool,
-        _: F,
-    ) -> Decoded {
-        let zero = Operand::Integer(0);
-        let operand = |index: usize| instruction.operands.get(index).unwrap_or(&zero);
-        let (d, a) = (self.dest::<D>(operand(0))?, self.source::<A>(operand(1))?);
-        let (b, c) = (self.source::<A>(operand(2))?, self.source::<A>(operand(3))?);
-        let x = u64::from(reads) | u64::from(writes) << 1;
-        Ok(Ins { d, a, b, c, x, ..self.rare_ins::<Carrying<A, D, F>>() })
-    }
-
-    /// `d = f(a, b, c, e)`, for whoever fills in the operands.
-    pub(crate) fn four<A: Lane, C: Lane, D: Lane, F: Fn(A, A, C, C) -> D + Copy + 'static>(
-        &self,
-        _: F,
-    ) -> Ins {
-        self.rare_ins::<Quaternary<A, C, D, F>>()
-    }
-
-    /// `d = f(a, b)` of predicates; `b` may be absent.
-    pub(crate) fn predicates<F: Fn(u32, u32) -> u32 + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let (d, a, b) = match &instruction.operands[..] {
-            [d, a] => (d, a, a),
-            [d, a, b] => (d, a, b),
-            _ => return Err(self.wrong_count()),
-        };
-        let (d, (a, not_a), (b, not_b)) = (self.predicate(d)?.0, self.predicate(a)?, self.predicate(b)?);
-        let x = u64::from(not_a) | u64::from(not_b) << 1;
-        Ok(Ins { d, a, b, x, ..self.rare_ins::<Predicates<F>>() })
-    }
-
-    /// A comparison of two sources into predicates.
-    pub(crate) fn compare<A: Lane, F: Fn(A, A) -> bool + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        combine: Option<u64>,
-        _: F,
-    ) -> Decoded {
-        let ins = self.ins::<Compare<A, F>>();
-        self.compare_operands::<A>(instruction, combine, ins)
-    }
-
-    /// A comparison of two sources into a row of `truth` and zero.
-    pub(crate) fn compare_set<A: Lane, D: Lane<Word = u32>, F: Fn(A, A) -> bool + Copy + 'static>(
-        &mut self,
-        instruction: &Instruction,
-        combine: Option<u64>,
-        truth: u32,
-        _: F,
-    ) -> Decoded {
-        let [d, rest @ ..] = &instruction.operands[..] else { return Err(self.wrong_count()) };
-        let d = self.dest::<D>(d)?;
-        let ins = Ins { d, f: truth, ..self.rare_ins::<CompareSet<A, D, F>>() };
-        self.compare_sources::<A>(rest, combine, ins)
-    }
-
-    fn compare_operands<A: Lane>(
-        &mut self,
-        instruction: &Instruction,
-        combine: Option<u64>,
-        ins: Ins,
-    ) -> Decoded {
-        let [d, rest @ ..] = &instruction.operands[..] else { return Err(self.wrong_count()) };
-        let (d, e) = match d {
-            Operand::Pair(p, q) => {
-                let e = if **q == Operand::Sink { NONE } else { self.predicate(q)?.0 };
-                (self.predicate(p)?.0, e)
-            }
-            d => (self.predicate(d)?.0, NONE),
-        };
-        self.compare_sources::<A>(rest, combine, Ins { d, e, ..ins })
-    }
-
-    fn compare_sources<A: Lane>(&mut self, sources: &[Operand], combine: Option<u64>, ins: Ins) -> Decoded {
-        let (a, b, third) = match sources {
-            [a, b] if combine.is_none() => (a, b, None),
-            [a, b, c] if combine.is_some() => (a, b, Some(c)),
-            _ => return Err(self.wrong_count()),
-        };
-        let (a, b) = (self.source::<A>(a)?, self.source::<A>(b)?);
-        let (c, negated) = third.map_or(Ok((0, false)), |c| self.predicate(c))?;
-        let x = combine.map_or(0, |combine| combine | u64::from(negated) << 8);
-        Ok(Ins { a, b, c, x, ..ins })
-    }
-
-    /// `d = c ? a : b`
-    pub(crate) fn select<W: Word + Lane<Word = W>>(&mut self, instruction: &Instruction) -> Decoded {
-        let [d, a, b, c] = self.operands(instruction)?;
-        let (d, mut a, mut b) = (self.dest::<W>(d)?, self.source::<W>(a)?, self.source::<W>(b)?);
-        let (c, negated) = self.predicate(c)?;
-        if negated {
-            std::mem::swap(&mut a, &mut b);
-        }
-        Ok(Ins { d, a, b, c, ..self.ins::<Select<W>>() })
-    }
-
     /// An instruction of a body, without operands yet.
     pub(crate) fn ins<B: Body>(&self) -> Ins {
         Ins { step: step::<B>(self.level), d: 0, a: 0, b: 0, c: 0, e: 0, f: 0, x: 0 }
@@ -811,11 +419,6 @@ impl<'a> Decoder<'a> {
     /// The same, compiled for the baseline alone.
     pub(crate) fn rare_ins<B: Body>(&self) -> Ins {
         self.plain(rare_step::<B>())
-    }
-
-    /// Makes instructions that are executed seldom: their steps are compiled for the baseline alone.
-    pub(crate) fn rare<'d>(&'d mut self) -> Rare<'d, 'a> {
-        Rare(self)
     }
 
     /// An instruction of a step that needs no vector unit.
@@ -846,57 +449,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Makes instructions whose steps are compiled for the baseline alone.
-pub(crate) struct Rare<'d, 'a>(&'d mut Decoder<'a>);
-
-impl Rare<'_, '_> {
-    /// `d = f(a)`
-    pub(crate) fn unary<A: Lane, D: Lane, F: Fn(A) -> D + Copy + 'static>(
-        self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let [d, a] = self.0.operands(instruction)?;
-        let (d, a) = (self.0.dest::<D>(d)?, self.0.source::<A>(a)?);
-        Ok(Ins { d, a, ..self.0.rare_ins::<Unary<A, D, F>>() })
-    }
-
-    /// `d = f(a, b)`
-    pub(crate) fn binary<A: Lane, B: Lane, D: Lane, F: Fn(A, B) -> D + Copy + 'static>(
-        self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let [d, a, b] = self.0.operands(instruction)?;
-        let (d, a, b) = (self.0.dest::<D>(d)?, self.0.source::<A>(a)?, self.0.source::<B>(b)?);
-        Ok(Ins { d, a, b, ..self.0.rare_ins::<Binary<A, B, D, F>>() })
-    }
-
-    /// `d = f(a, b, c)`
-    pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, D: Lane, F: Fn(A, B, C) -> D + Copy + 'static>(
-        self,
-        instruction: &Instruction,
-        _: F,
-    ) -> Decoded {
-        let [d, a, b, c] = self.0.operands(instruction)?;
-        let (d, a) = (self.0.dest::<D>(d)?, self.0.source::<A>(a)?);
-        let (b, c) = (self.0.source::<B>(b)?, self.0.source::<C>(c)?);
-        Ok(Ins { d, a, b, c, ..self.0.rare_ins::<Ternary<A, B, C, D, F>>() })
-    }
-
-    /// A comparison of two sources into predicates.
-    pub(crate) fn compare<A: Lane, F: Fn(A, A) -> bool + Copy + 'static>(
-        self,
-        instruction: &Instruction,
-        combine: Option<u64>,
-        _: F,
-    ) -> Decoded {
-        let ins = self.0.rare_ins::<Compare<A, F>>();
-        self.0.compare_operands::<A>(instruction, combine, ins)
-    }
-}
-
-fn new_slot(function: &mut Function, class: Class) -> u32 {
+pub(super) fn new_slot(function: &mut Function, class: Class) -> u32 {
     match class {
         Class::Predicate => {
             function.predicates += 1;
@@ -955,48 +508,6 @@ pub(crate) fn size(variable: &Variable) -> Decoded<(u64, u64)> {
 
 pub(crate) fn align_up(offset: u64, align: u64) -> u64 {
     (offset + align - 1) & !(align - 1)
-}
-
-/// A special register that stays as it is while a block runs.
-fn special(name: &str) -> Option<Special> {
-    let name = name.strip_prefix('%')?;
-    let axis = |name: &str| match name {
-        "x" => Some(0),
-        "y" => Some(1),
-        "z" => Some(2),
-        _ => None,
-    };
-    if let Some((name, rest)) = name.split_once('.') {
-        let axis = axis(rest)?;
-        return Some(match name {
-            "tid" => Special::Tid(axis),
-            "ntid" => Special::Ntid(axis),
-            // Without clusters each block is a cluster of its own.
-            "ctaid" | "clusterid" => Special::Ctaid(axis),
-            "nctaid" | "nclusterid" => Special::Nctaid(axis),
-            "cluster_ctaid" => Special::Zero,
-            "cluster_nctaid" => Special::One,
-            _ => return None,
-        });
-    }
-    Some(match name {
-        "laneid" => Special::Lane,
-        "warpid" => Special::Warp,
-        "nwarpid" => Special::Warps,
-        "smid" => Special::Multiprocessor,
-        "nsmid" => Special::Multiprocessors,
-        "gridid" => Special::Grid,
-        "lanemask_eq" => Special::LaneMaskEq,
-        "lanemask_le" => Special::LaneMaskLe,
-        "lanemask_lt" => Special::LaneMaskLt,
-        "lanemask_ge" => Special::LaneMaskGe,
-        "lanemask_gt" => Special::LaneMaskGt,
-        "dynamic_smem_size" => Special::DynamicShared,
-        "total_smem_size" | "aggr_smem_size" => Special::TotalShared,
-        "cluster_ctarank" => Special::Zero,
-        "cluster_nctarank" => Special::One,
-        _ => return None,
-    })
 }
 
 pub(crate) fn invalid(message: &str) -> LoadError {

@@ -2,7 +2,9 @@
 
 mod decode;
 mod flow;
+mod names;
 pub(crate) mod program;
+mod steps;
 mod symbols;
 mod variables;
 

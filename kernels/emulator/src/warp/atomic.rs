@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::{
     Context, Word,
     context::Lane,
-    has, last_type,
+    has,
+    lanes::function,
+    last_type,
     memory::{self, Address, Target, Window, addresses, place, repeat_active, wait_a_little, window},
     soft,
 };
@@ -154,9 +156,7 @@ unsafe fn run<A: Address, T: Lane, F: Fn(T, T, T) -> T + Copy>(context: &mut Con
 where
     T::Word: Cell,
 {
-    const { assert!(size_of::<F>() == 0, "steps have no captures") };
-    // SAFETY: `F` has no bytes, and a value of it existed when this step was chosen.
-    let f = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+    let f = function::<F>();
     let mask = context.mask;
     if mask == 0 {
         return Flow::Next;

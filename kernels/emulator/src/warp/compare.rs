@@ -92,6 +92,10 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
 }
 
 /// `setp` or, with the value of truth, `set`.
+#[expect(
+    clippy::neg_cmp_op_on_partial_ord,
+    reason = "unordered comparisons hold for NaN, which is just that"
+)]
 fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded {
     let combine = i.modifiers.iter().find_map(|word| match word.as_str() {
         "and" => Some(AND),

@@ -145,7 +145,7 @@ impl<W: Word + Into<u64>> Body for Unpack<W> {
                 if row == NONE {
                     continue;
                 }
-                let shift = ins.x * part as u64 & 63;
+                let shift = (ins.x * part as u64) & 63;
                 let mut values = [0u32; 32];
                 for lane in 0..32 {
                     values[lane] = (a[lane].into() >> shift & keep) as u32;
@@ -186,7 +186,7 @@ impl<W: Truncate> Body for Pack<W> {
                 if row == NONE {
                     continue;
                 }
-                let shift = ins.x * part as u64 & 63;
+                let shift = (ins.x * part as u64) & 63;
                 let words: [u32; 32] = context.row(row);
                 for lane in 0..32 {
                     values[lane] |= (u64::from(words[lane]) & keep) << shift;

@@ -2,7 +2,7 @@
 //!
 //! The function is a closure without captures, so its type says all; the loop over the lanes is compiled to vector code.
 
-use std::{marker::PhantomData, mem::MaybeUninit};
+use std::marker::PhantomData;
 
 use super::{
     Context,
@@ -13,10 +13,10 @@ use crate::module::program::{Flow, Ins};
 
 /// The value of a closure type without captures.
 #[inline(always)]
-fn function<F: Copy>() -> F {
+pub(super) fn function<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "steps have no captures") };
     // SAFETY: `F` has no bytes, and a value of it existed when its step was chosen.
-    unsafe { MaybeUninit::<F>::uninit().assume_init() }
+    unsafe { std::ptr::NonNull::<F>::dangling().read() }
 }
 
 macro_rules! row_of {

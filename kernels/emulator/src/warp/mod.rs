@@ -11,6 +11,7 @@ mod convert;
 mod data;
 pub(crate) mod exchange;
 mod float;
+mod frame;
 mod half;
 mod integer;
 mod lanes;
@@ -18,6 +19,7 @@ mod level;
 mod memory;
 mod run;
 mod soft;
+mod strand;
 
 pub(crate) use context::{Context, Lane, Row, Stopped, Word};
 pub(crate) use lanes::{
@@ -25,7 +27,8 @@ pub(crate) use lanes::{
 };
 pub use level::Level;
 pub(crate) use level::{Body, rare_step, step};
-pub(crate) use run::{Arrival, Pause, Threads, Wait, Warp};
+pub(crate) use run::{Arrival, Pause, Threads, Warp};
+pub(crate) use strand::Wait;
 
 use crate::{
     module::{

@@ -156,7 +156,7 @@ impl Exact {
                 Rounding::Up => self.negative,
                 Rounding::Nearest | Rounding::Away => false,
             };
-            return sign | (infinite << format.fraction) - u64::from(to_largest);
+            return sign | ((infinite << format.fraction) - u64::from(to_largest));
         }
         let fraction = kept as u64 & ((1 << format.fraction) - 1);
         sign | field << format.fraction | fraction
@@ -336,7 +336,8 @@ mod tests {
             if !nearest.is_nan() {
                 prop_assert!(down <= nearest && nearest <= up);
                 prop_assert!(down == up || down.next_up() == up);
-                prop_assert!(zero == if nearest > 0.0 { down } else { up } || nearest == 0.0);
+                let towards_zero = if nearest > 0.0 { down } else { up };
+                prop_assert!(zero == towards_zero || nearest == 0.0);
             }
         }
 
