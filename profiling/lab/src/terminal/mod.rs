@@ -34,9 +34,8 @@ pub(crate) fn cell(cell: &Cell) -> String {
             Output::Figure(figure) => self::figure(cell, figure),
             Output::Timeline(timeline) => format!("{} (a timeline: see the page)", timeline.title),
         };
-        for line in block.trim_end().lines().map(str::trim_end) {
-            text.push_str("  ");
-            text.push_str(line);
+        for line in block.trim_end().lines() {
+            text.push_str(format!("  {line}").trim_end());
             text.push('\n');
         }
         text.push('\n');
