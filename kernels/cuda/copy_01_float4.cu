@@ -1,7 +1,9 @@
 // Copy with 16-byte loads and stores: the ceiling for every kernel that streams through memory.
 //
-// Launch: one-dimensional, at least `n / 4` threads, rounded up. `a` and `c` must lie on 16-byte boundaries.
-extern "C" __global__ void copy_01_float4(const float* __restrict__ a, float* __restrict__ c, size_t n) {
+// Launch: one-dimensional, at least `n / 4` threads, rounded up. `a` and `c` must lie on 16-byte
+// boundaries.
+extern "C" __global__ void copy_01_float4(const float* __restrict__ a, float* __restrict__ c,
+                                          size_t n) {
     // Where am I? My first element, of four.
     size_t i = 4 * ((size_t)blockIdx.x * blockDim.x + threadIdx.x);
 

@@ -1,5 +1,10 @@
 """Chapter 1 with Numba: the kernel is a Python function, compiled when it is first launched."""
 
+import numpy as np
+
+if not hasattr(np, "row_stack"):  # Numba 0.68 still asks for a name that NumPy 2.5 has dropped
+    np.row_stack = np.vstack
+
 import numba
 from numba import cuda
 

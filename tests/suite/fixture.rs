@@ -48,7 +48,10 @@ impl Fixture {
             }
         }
         let _ = fs::create_dir_all(fixture.path("book/records"));
-        fixture.write("book/book.toml", "[book]\ntitle = \"Fixture\"\n[build]\ncreate-missing = false\n[output.html]\n");
+        fixture.write(
+            "book/book.toml",
+            "[book]\ntitle = \"Fixture\"\n[build]\ncreate-missing = false\n[output.html]\n",
+        );
         fixture.write(
             "book/src/SUMMARY.md",
             &format!(

@@ -1,8 +1,8 @@
 //! The suite.
 
+mod fixture;
 #[cfg(feature = "installed")]
 mod kernels;
-mod fixture;
 
 #[cfg(feature = "installed")]
 mod browser;

@@ -84,8 +84,12 @@ impl std::fmt::Display for State {
             State::OtherHardware { ratio: Some(ratio), than } => {
                 write!(f, "other hardware: ×{} of the {than}", record::format::number(*ratio))
             }
-            State::OtherHardware { ratio: None, than } => write!(f, "other hardware than the {than}"),
-            State::Running { cell, done, total } => write!(f, "running: {done} of {total} cells, now {cell}"),
+            State::OtherHardware { ratio: None, than } => {
+                write!(f, "other hardware than the {than}")
+            }
+            State::Running { cell, done, total } => {
+                write!(f, "running: {done} of {total} cells, now {cell}")
+            }
             State::Failed { cell, message } => write!(f, "failed in cell {cell}: {message}"),
             State::Interrupted { cell } => write!(f, "interrupted in cell {cell}"),
             State::Missing(why) if why.is_empty() => write!(f, "missing"),

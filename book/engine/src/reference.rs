@@ -3,7 +3,7 @@
 //! `exact` outputs are read from the emulated GPU's record and `measured` ones from the GPU's, unless `@gpu` names another.
 //! Nothing falls back from one to the other. The pseudo-cell `run` holds the provenance of a record.
 
-use record::{Abscissa, Cell, Kind, Output, Point, Provenance, Record};
+use record::{Abscissa, Cell, Entry, Kind, Output, Point, Provenance, Record, Table};
 
 use crate::records::{EMULATED, GPU, Records};
 use crate::root::Root;
@@ -75,7 +75,7 @@ pub struct Origin {
 }
 
 impl Reference {
-    /// Reads `chapter.cell`, `chapter.cell.name`, `chapter.cell.name[x]`, each with an optional `@gpu`.
+    /// Reads `chapter.cell`, `chapter.cell.name`, `chapter.cell.name[x]`, `chapter.cell.table[row, column]`, each with an optional `@gpu`.
     pub fn parse(text: &str) -> Result<Reference, String> {
         let complaint = |what: &str| {
             format!("`{text}` is no reference: {what}; write chapter.cell.value, chapter.cell.series[x]")
@@ -236,17 +236,41 @@ fn number(reference: &Reference, name: &str, cell: &Cell) -> Result<(Point, Stri
                     )),
                 };
             }
+            Output::Table(table) if table.name == name => return table_entry(reference, table, cell),
+            Output::Table(table) => names.push(table.name.as_str()),
             Output::Value(value) => names.push(value.name.as_str()),
             Output::Series(series) => names.push(series.name.as_str()),
             _ => {}
         }
     }
     Err(format!(
-        "cell `{}` of {} has no value or series `{name}`; there are: {}",
+        "cell `{}` of {} has no value, series or table `{name}`; there are: {}",
         cell.id,
         reference.chapter,
         list(&names)
     ))
+}
+
+/// `table[row, column]`: the row by its first entry, the column by its heading.
+fn table_entry(reference: &Reference, table: &Table, cell: &Cell) -> Result<(Point, String, Kind), String> {
+    let place = reference.x.as_deref().and_then(|place| place.split_once(','));
+    let Some((row, column)) = place.map(|(row, column)| (row.trim(), column.trim())) else {
+        return Err(format!("`{}` of cell `{}` is a table: add [row, column]", table.name, cell.id));
+    };
+    let heading = table.columns.iter().find(|heading| heading.name == column);
+    match (heading, table.entry(row, column)) {
+        (Some(heading), Some(Entry::Number(number))) => {
+            let point = Point { value: Some(*number), ..Point::default() };
+            Ok((point, heading.unit.clone(), heading.kind))
+        }
+        (Some(heading), Some(Entry::NeedsGpu(()))) => {
+            Ok((Point::default(), heading.unit.clone(), heading.kind))
+        }
+        (_, Some(Entry::Text(_))) => {
+            Err(format!("table `{}` of cell `{}` has a word at [{row}, {column}]", table.name, cell.id))
+        }
+        _ => Err(format!("table `{}` of cell `{}` has nothing at [{row}, {column}]", table.name, cell.id)),
+    }
 }
 
 fn provenance(reference: &Reference, name: &str, slug: &str, record: &Record) -> Result<Found, String> {

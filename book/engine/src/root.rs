@@ -46,7 +46,9 @@ impl Root {
         let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
         match Root::above(&here)?.or(Root::above(built_from)?) {
             Some(root) => Ok(root),
-            None => bail!("no book/book.toml here or above: run this inside a clone of the repository"),
+            None => {
+                bail!("no book/book.toml here or above: run this inside a clone of the repository")
+            }
         }
     }
 

@@ -24,7 +24,9 @@ pub fn tabs(root: &Root, arguments: &str) -> Result<Vec<Tab>, String> {
         let listing = listing(root, place)?;
         let label = match label.filter(|label| !label.is_empty()).or_else(|| label_of(&listing)) {
             Some(label) => label,
-            None => return Err(format!("the language of {place} is not in its name: write LABEL={place}")),
+            None => {
+                return Err(format!("the language of {place} is not in its name: write LABEL={place}"));
+            }
         };
         if tabs.iter().any(|tab| tab.label == label) {
             return Err(format!("two tabs are called {label}: write LABEL={place}"));

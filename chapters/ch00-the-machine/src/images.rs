@@ -1,7 +1,9 @@
-//! What would load on this device: one image after the other is handed to the driver, and its answer written down.
+//! What would load on this device: one image after the other is handed to the driver, and its
+//! answer written down.
 //!
-//! "Unsupported PTX version" is the most reported failure of this field. The rules are few: a driver loads PTX of its own
-//! version and older, for its device's compute capability and older; machine code for its device's major version alone.
+//! "Unsupported PTX version" is the most reported failure of this field. The rules are few: a
+//! driver loads PTX of its own version and older, for its device's compute capability and older;
+//! machine code for its device's major version alone.
 
 use std::ffi::CString;
 
@@ -38,7 +40,10 @@ pub(crate) fn load_each(cell: &mut Cell) -> Result<()> {
     }
     let own = load(&context, kernels::VECTOR_ADD_01_SCALAR.ptx());
     if let Err(code) = own {
-        bail!("this book's kernels do not load here: the driver answers {code:?}; {}", remedy(code));
+        bail!(
+            "this book's kernels do not load here: the driver answers {code:?}; {}",
+            remedy(code)
+        );
     }
     let text = load(&context, c"this is no PTX").err().unwrap_or(CUresult::CUDA_SUCCESS);
     table.push(row!["a text that is no PTX", "", "", answer_in_words(text), remedy(text)]);
@@ -63,7 +68,9 @@ fn remedy(code: CUresult) -> &'static str {
         CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU | CUresult::CUDA_ERROR_INVALID_PTX => {
             "compile for this device's compute capability or an older one"
         }
-        CUresult::CUDA_ERROR_INVALID_IMAGE => "look at the file: it is neither PTX nor machine code",
+        CUresult::CUDA_ERROR_INVALID_IMAGE => {
+            "look at the file: it is neither PTX nor machine code"
+        }
         _ => "look the answer up in the CUDA Driver API manual",
     }
 }

@@ -1,7 +1,8 @@
-//! Chapter 0, the machine: what is in it, what stands between a Rust call and the GPU, and what would load on it.
+//! Chapter 0, the machine: what is in it, what stands between a Rust call and the GPU, and what
+//! would load on it.
 //!
-//! You need nothing before it. You get: the facts of your device, the versions of everything in between, a look at each of
-//! NVIDIA's tools at work, and a list of what to mend.
+//! You need nothing before it. You get: the facts of your device, the versions of everything in
+//! between, a look at each of NVIDIA's tools at work, and a list of what to mend.
 
 mod images;
 mod tools;
@@ -20,7 +21,11 @@ pub const CELLS: &[CellSpec] = &[
     lab::cell("libraries", "Which of CUDA's libraries are here", libraries),
     lab::cell("images", "What would load, and what would not", images::load_each),
     lab::cell("nvidia-smi", "nvidia-smi: is the machine all right?", tools::nvidia_smi),
-    lab::cell("sanitizer", "compute-sanitizer: is the program all right?", tools::compute_sanitizer),
+    lab::cell(
+        "sanitizer",
+        "compute-sanitizer: is the program all right?",
+        tools::compute_sanitizer,
+    ),
     lab::cell("debugger", "cuda-gdb: what is this thread doing?", tools::cuda_gdb),
     lab::cell("nsys", "nsys: what happens when?", tools::nsys),
     lab::cell("ncu", "ncu: what does this kernel do to the hardware?", tools::ncu),
@@ -28,7 +33,7 @@ pub const CELLS: &[CellSpec] = &[
     lab::cell("fault", "A mistake, for the tools to find", fault),
 ];
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The device
 
 // ANCHOR: device
@@ -37,7 +42,8 @@ fn device(cell: &mut Cell) -> Result<()> {
     let ask = |attribute| context.attribute(attribute).map(f64::from);
     let (major, minor) = context.compute_capability()?;
 
-    let mut table = Table::new("facts").measured("fact", "").measured("value", "").measured("unit", "");
+    let mut table =
+        Table::new("facts").measured("fact", "").measured("value", "").measured("unit", "");
     table.push(row!["name", context.name()?, ""]);
     table.push(row!["compute capability", format!("{major}.{minor}"), ""]);
     for (fact, attribute, scale, unit) in FACTS {
@@ -48,7 +54,11 @@ fn device(cell: &mut Cell) -> Result<()> {
     cell.table(table);
     cell.measured("multiprocessors", ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?, "");
     let resident = ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
-    cell.measured("resident_threads", ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? * resident, "");
+    cell.measured(
+        "resident_threads",
+        ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? * resident,
+        "",
+    );
     Ok(())
 }
 
@@ -56,14 +66,30 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const GIB: f64 = KIB * MIB;
 
-/// The facts that this book comes back to: what to call it, the driver's name for it, a factor, a unit.
+/// The facts that this book comes back to: what to call it, the driver's name for it, a factor, a
+/// unit.
 const FACTS: [(&str, CUdevice_attribute, f64, &str); 16] = [
     ("multiprocessors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1.0, ""),
-    ("threads a multiprocessor can hold", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1.0, ""),
-    ("blocks a multiprocessor can hold", CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 1.0, ""),
+    (
+        "threads a multiprocessor can hold",
+        CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+        1.0,
+        "",
+    ),
+    (
+        "blocks a multiprocessor can hold",
+        CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR,
+        1.0,
+        "",
+    ),
     ("threads in a block, at most", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1.0, ""),
     ("threads in a warp", CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1.0, ""),
-    ("registers of a multiprocessor", CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 1.0, "× 32 bit"),
+    (
+        "registers of a multiprocessor",
+        CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+        1.0,
+        "× 32 bit",
+    ),
     (
         "shared memory of a multiprocessor",
         CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
@@ -103,30 +129,35 @@ fn who_am_i(cell: &mut Cell) -> Result<()> {
     let stream = context.default_stream();
     let blocks = 4;
     let mut answers = stream.alloc_zeros::<u32>(4 * blocks)?;
-    Kernel::load(&context)?.launch(&stream, Arguments { answers: &mut answers, blocks: blocks as u32 })?;
+    Kernel::load(&context)?
+        .launch(&stream, Arguments { answers: &mut answers, blocks: blocks as u32 })?;
     let answers = stream.clone_dtoh(&answers)?;
 
     cell.value("compiled_for", f64::from(answers[0]), "");
     cell.value("warp_size", f64::from(answers[1]), "");
     let places = answers.chunks(4).enumerate();
-    let places = places
-        .map(|(block, words)| format!("block {block} ran on multiprocessor {} of {}", words[2], words[3]));
+    let places = places.map(|(block, words)| {
+        format!("block {block} ran on multiprocessor {} of {}", words[2], words[3])
+    });
     cell.measured_text(places.collect::<Vec<_>>().join("\n"));
     Ok(())
 }
 // ANCHOR_END: who_am_i
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // What stands in between
 
 fn stack(cell: &mut Cell) -> Result<()> {
     let context = lab::open_device()?;
     let driver = driver_version()?;
     let kernel_module = std::fs::read_to_string("/proc/driver/nvidia/version").ok();
-    let kernel_module = kernel_module.as_deref().and_then(kernel_module_version).unwrap_or("none").to_owned();
+    let kernel_module =
+        kernel_module.as_deref().and_then(kernel_module_version).unwrap_or("none").to_owned();
     let bindings = version(sys::CUDA_VERSION as i32);
-    let mut table =
-        Table::new("stack").measured("layer", "").measured("version", "").measured("what it does", "");
+    let mut table = Table::new("stack")
+        .measured("layer", "")
+        .measured("version", "")
+        .measured("what it does", "");
     table.push(row!["this program", "", "calls functions of the crate cudarc"]);
     table.push(row![
         "cudarc",
@@ -158,7 +189,8 @@ fn version(number: i32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 
-/// `580.159.04` from `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build`.
+/// `580.159.04` from `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release
+/// Build`.
 fn kernel_module_version(text: &str) -> Option<&str> {
     text.lines().next()?.split_whitespace().find(|word| {
         let mut parts = word.split('.');
@@ -170,11 +202,15 @@ fn kernel_module_version(text: &str) -> Option<&str> {
 fn libraries(cell: &mut Cell) -> Result<()> {
     lab::open_device()?;
     let found = libraries::find(u32::try_from(driver_version()? / 1000)?);
-    let mut table =
-        Table::new("libraries").measured("library", "").measured("version", "").measured("found by", "");
+    let mut table = Table::new("libraries")
+        .measured("library", "")
+        .measured("version", "")
+        .measured("found by", "");
     for name in libraries::names() {
         match found.iter().find(|library| library.name == name) {
-            Some(library) => table.push(row![name, library.version.as_str(), library.found_by.to_string()]),
+            Some(library) => {
+                table.push(row![name, library.version.as_str(), library.found_by.to_string()])
+            }
             None => table.push(row![name, "", "nobody: not installed"]),
         }
     }
@@ -182,14 +218,15 @@ fn libraries(cell: &mut Cell) -> Result<()> {
     Ok(())
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // What to mend
 
 fn doctor(cell: &mut Cell) -> Result<()> {
     let context = lab::open_device()?;
     let driver = driver_version()?;
     let found = libraries::find(u32::try_from(driver / 1000)?);
-    let mut table = Table::new("doctor").measured("part", "").measured("here", "").measured("what to do", "");
+    let mut table =
+        Table::new("doctor").measured("part", "").measured("here", "").measured("what to do", "");
     let mut say = |part: &str, here: String, fix: &str| table.push(row![part, here, fix]);
 
     if lab::is_emulated(&context) {
@@ -202,7 +239,11 @@ fn doctor(cell: &mut Cell) -> Result<()> {
         say("GPU", context.name()?, "");
     }
     let old_driver = "CUDA 12.0 is the least for this book's PTX: install driver 525 or newer";
-    say("driver", format!("CUDA {}", version(driver)), if driver >= 12000 { "" } else { old_driver });
+    say(
+        "driver",
+        format!("CUDA {}", version(driver)),
+        if driver >= 12000 { "" } else { old_driver },
+    );
     let (major, minor) = context.compute_capability()?;
     let old_device = "this book's kernels are compiled for 7.5 and newer";
     say(
@@ -252,7 +293,7 @@ fn counters_are_restricted() -> Option<bool> {
     Some(line.trim() != "0")
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // A mistake, for the tools to find
 
 // ANCHOR: fault
@@ -260,7 +301,8 @@ fn counters_are_restricted() -> Option<bool> {
 fn fault(cell: &mut Cell) -> Result<()> {
     let context = lab::open_device()?;
     let stream = context.default_stream();
-    let n = 1000; // not a multiple of 256: the last block has 24 threads too many, and this kernel lets them all in
+    // Not a multiple of 256: the last block has 24 threads too many, and this kernel lets them in.
+    let n = 1000;
     let a = stream.clone_htod(&vec![1.0f32; n])?;
     let b = stream.clone_htod(&vec![2.0f32; n])?;
     let mut c = stream.alloc_zeros::<f32>(n)?;
@@ -290,7 +332,8 @@ fn fault(cell: &mut Cell) -> Result<()> {
 fn load(context: &CudaContext, image: &std::ffi::CStr) -> std::result::Result<(), sys::CUresult> {
     context.bind_to_thread().map_err(|error| error.0)?;
     // SAFETY: `image` ends in a zero byte, by which the driver knows its length.
-    let module = unsafe { result::module::load_data(image.as_ptr().cast()) }.map_err(|error| error.0)?;
+    let module =
+        unsafe { result::module::load_data(image.as_ptr().cast()) }.map_err(|error| error.0)?;
     // SAFETY: the module was loaded in the line above, and nothing of it is in use.
     unsafe { result::module::unload(module) }.map_err(|error| error.0)
 }
@@ -307,8 +350,7 @@ mod tests {
 
     #[test]
     fn the_kernel_module_tells_its_version() {
-        let text =
-            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (user@)\n";
+        let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (user@)\n";
         assert_eq!(kernel_module_version(text), Some("580.159.04"));
         assert_eq!(kernel_module_version(""), None);
     }

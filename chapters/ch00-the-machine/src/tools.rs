@@ -1,4 +1,5 @@
-//! NVIDIA's tools at work: each runs this very program on one of its cells, and what it prints is kept.
+//! NVIDIA's tools at work: each runs this very program on one of its cells, and what it prints is
+//! kept.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,9 +22,12 @@ pub(crate) fn nvidia_smi(cell: &mut Cell) -> Result<()> {
 }
 
 pub(crate) fn compute_sanitizer(cell: &mut Cell) -> Result<()> {
-    // One report a thread is plenty for a page; the tool prints 24 of them here, and again for each vector.
+    // One report a thread is plenty for a page; the tool prints 24 of them here, and again for each
+    // vector.
     let tool = ["--print-limit", "1"];
-    show(cell, "compute-sanitizer", &tool, &["fault", "--no-record"], |line| line.starts_with("====="), 16)
+    // The frames between the launch and `main` have no names in an optimised program.
+    let wanted = |line: &str| line.starts_with("=====") && !line.contains("Host Frame:  [");
+    show(cell, "compute-sanitizer", &tool, &["fault", "--no-record"], wanted, 16)
 }
 
 pub(crate) fn cuda_gdb(cell: &mut Cell) -> Result<()> {
@@ -47,16 +51,32 @@ pub(crate) fn cuda_gdb(cell: &mut Cell) -> Result<()> {
         "--args",
     ];
     let wanted = |line: &str| {
-        let noise =
-            ["[New ", "[Thread ", "[Detaching", "[Switching to", "Using host", "warning:", "Error while"];
+        let noise = [
+            "[New ",
+            "[Thread ",
+            "[Detaching",
+            "[Switching to",
+            "Using host",
+            "warning:",
+            "Error while",
+        ];
         !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))
     };
     show(cell, "cuda-gdb", &tool, &["who-am-i", "--no-record"], wanted, 24)
 }
 
 pub(crate) fn nsys(cell: &mut Cell) -> Result<()> {
-    let tool =
-        ["profile", "-t", "cuda", "--sample=none", "--cpuctxsw=none", "--stats=true", "-f", "true", "-o"];
+    let tool = [
+        "profile",
+        "-t",
+        "cuda",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--stats=true",
+        "-f",
+        "true",
+        "-o",
+    ];
     let folder = env::temp_dir().join(format!("ch00-nsys-{}", std::process::id()));
     let report = folder.join("report");
     std::fs::create_dir_all(&folder)
@@ -71,7 +91,8 @@ pub(crate) fn nsys(cell: &mut Cell) -> Result<()> {
         &arguments,
         &["who-am-i", "--no-record"],
         |line| {
-            // The summaries of API calls and kernels, without the progress before and the file names after.
+            // The summaries of API calls and kernels, without the progress before and the file
+            // names after.
             wanted |= line.contains("cuda_api_sum") || line.contains("cuda_gpu_kern_sum");
             wanted &= !(line.contains("Generat") || line.contains("cuda_gpu_mem"));
             wanted && !line.is_empty()
@@ -84,12 +105,18 @@ pub(crate) fn nsys(cell: &mut Cell) -> Result<()> {
 
 pub(crate) fn ncu(cell: &mut Cell) -> Result<()> {
     let tool = ["--clock-control", "none", "--section", "SpeedOfLight", "--section", "LaunchStats"];
-    let wanted = |line: &str| !line.trim().is_empty() && !line.starts_with("==PROF== Dis");
-    show(cell, "ncu", &tool, &["who-am-i", "--no-record"], wanted, 40)
+    let mut in_report = false;
+    let wanted = |line: &str| {
+        // What the program says itself stands between the progress and the report.
+        in_report |= line.trim_start().starts_with("machine_01_who_am_i (");
+        !line.trim().is_empty() && (in_report || line.starts_with("==PROF== Profiling"))
+    };
+    show(cell, "ncu", &tool, &["who-am-i", "--no-record"], wanted, 28)
 }
 
-/// Runs `name tool_arguments this-program program_arguments` and says the command and the lines that are `wanted`, at most
-/// `most` of them. Where the tool is missing or fails, one sentence says so.
+/// Runs `name tool_arguments this-program program_arguments` and says the command and the lines
+/// that are `wanted`, at most `most` of them. Where the tool is missing or fails, one sentence says
+/// so.
 fn show(
     cell: &mut Cell,
     name: &str,
@@ -111,15 +138,20 @@ fn show(
     let run = command.env("LC_ALL", "C").output().with_context(|| format!("starting {name}"))?;
     let mut said = format!("$ {name}");
     for argument in tool_arguments {
-        let argument =
-            if argument.contains(env::temp_dir().to_string_lossy().as_ref()) { "report" } else { argument };
-        let quoted = if argument.contains(' ') { format!(" '{argument}'") } else { format!(" {argument}") };
+        let argument = if argument.contains(env::temp_dir().to_string_lossy().as_ref()) {
+            "report"
+        } else {
+            argument
+        };
+        let quoted =
+            if argument.contains(' ') { format!(" '{argument}'") } else { format!(" {argument}") };
         said.push_str(&quoted);
     }
     for argument in program_arguments.first().map(|_| PROGRAM).iter().chain(program_arguments) {
         said.push_str(&format!(" {argument}"));
     }
-    let output = [run.stdout, run.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let output =
+        [run.stdout, run.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     let output = without_paths(&output, &program);
     let lines: Vec<&str> = output.lines().map(str::trim_end).filter(|line| wanted(line)).collect();
     for line in lines.iter().take(most) {
@@ -130,7 +162,8 @@ fn show(
         said.push_str(&format!("\n… and {} lines more", lines.len() - most));
     }
     if lines.is_empty() {
-        let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
+        let last =
+            output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
         said.push_str(&format!("\n{name} ended with {}: {last}", run.status));
     }
     cell.measured_text(said);
@@ -141,7 +174,8 @@ const PROGRAM: &str = "ch00-the-machine";
 
 /// A record holds no path of the machine that it was made on.
 fn without_paths(output: &str, program: &Path) -> String {
-    let folder = program.parent().map(|folder| format!("{}/", folder.display())).unwrap_or_default();
+    let folder =
+        program.parent().map(|folder| format!("{}/", folder.display())).unwrap_or_default();
     let temporary = format!("{}/", env::temp_dir().display());
     let mut output = output.to_owned();
     for path in [folder, temporary] {

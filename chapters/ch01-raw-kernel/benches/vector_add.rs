@@ -1,7 +1,8 @@
-//! `cargo bench -p ch01-raw-kernel`: the three kernels over size, timed by CUDA events on a stream of their own.
+//! `cargo bench -p ch01-raw-kernel`: the three kernels over size, timed by CUDA events on a stream
+//! of their own.
 //!
-//! Without a GPU there is nothing to time, and the bench says so. `cargo bench … -- --save-baseline` and the other options of
-//! criterion work as everywhere.
+//! Without a GPU there is nothing to time, and the bench says so. `cargo bench … --
+//! --save-baseline` and the other options of criterion work as everywhere.
 
 use std::time::Duration;
 
@@ -18,12 +19,19 @@ fn main() -> anyhow::Result<()> {
     let stream = Stream::new()?;
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("vector_add");
-    group.measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500)).sample_size(20);
+    group
+        .measurement_time(Duration::from_secs(2))
+        .warm_up_time(Duration::from_millis(500))
+        .sample_size(20);
 
     for step in Step::ALL {
         let kernel = Adder::load(step)?;
         for n in [1 << 12, 1 << 20, 1 << 26] {
-            let memory = [DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?];
+            let memory = [
+                DeviceMemory::allocate(n)?,
+                DeviceMemory::allocate(n)?,
+                DeviceMemory::allocate(n)?,
+            ];
             memory.iter().try_for_each(|memory| memory.fill(&cpu::numbers(n.min(1 << 16), 5)))?;
             let [a, b, c] = memory.each_ref().map(|memory| memory.at(0));
             group.throughput(Throughput::Bytes(3 * (n * size_of::<f32>()) as u64));

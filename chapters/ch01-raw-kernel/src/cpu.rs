@@ -1,4 +1,5 @@
-//! The same addition on the CPU: the answer that every result is held against, and the time to beat.
+//! The same addition on the CPU: the answer that every result is held against, and the time to
+//! beat.
 
 use std::thread;
 
@@ -28,7 +29,8 @@ pub fn add_in_parallel(a: &[f32], b: &[f32], c: &mut [f32], threads: usize) {
 }
 // ANCHOR_END: all_cores
 
-/// `len` floats between 0 and 1 in no order: a computation on zeros may be faster than on real data.
+/// `len` floats between 0 and 1 in no order: a computation on zeros may be faster than on real
+/// data.
 pub fn numbers(len: usize, seed: u64) -> Vec<f32> {
     // SplitMix64, by Sebastiano Vigna: https://prng.di.unimi.it/splitmix64.c
     let mut state = seed;

@@ -1,13 +1,16 @@
 //! The driver API, spoken raw: one small function a step, every return code checked.
 //!
-//! `cudarc::driver::sys` is the C header `cuda.h`, name for name; look any of these functions up in NVIDIA's CUDA Driver
-//! API manual. What is added here is the least that makes them pleasant: [`check`], and types that free what they own.
+//! `cudarc::driver::sys` is the C header `cuda.h`, name for name; look any of these functions up in
+//! NVIDIA's CUDA Driver API manual. What is added here is the least that makes them pleasant:
+//! [`check`], and types that free what they own.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::{fmt, ptr, slice};
 
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUfunction, CUmodule, CUresult, CUstream};
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUdeviceptr, CUfunction, CUmodule, CUresult, CUstream,
+};
 
 // ANCHOR: check
 /// A driver call that did not return `CUDA_SUCCESS`.
@@ -30,13 +33,20 @@ pub fn check(call: &'static str, code: CUresult) -> Result<(), DriverError> {
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut description = ptr::null();
-        // SAFETY: the driver writes a pointer to a static string, or leaves the null pointer for an unknown code.
+        // SAFETY: the driver writes a pointer to a static string, or leaves the null pointer for an
+        // unknown code.
         let description = unsafe {
             let _ = sys::cuGetErrorString(self.code, &mut description);
             if description.is_null() { c"unknown error" } else { CStr::from_ptr(description) }
         };
         let number = self.code as u32;
-        write!(f, "{} returned {:?} ({number}): {}", self.call, self.code, description.to_string_lossy())
+        write!(
+            f,
+            "{} returned {:?} ({number}): {}",
+            self.call,
+            self.code,
+            description.to_string_lossy()
+        )
     }
 }
 // ANCHOR_END: check
@@ -44,8 +54,9 @@ impl fmt::Display for DriverError {
 impl std::error::Error for DriverError {}
 
 // ANCHOR: context
-/// The first GPU, made current on this thread. Everything below happens in its *primary context*: the state that the
-/// driver keeps for one process on one device, such as its memory and its loaded code.
+/// The first GPU, made current on this thread. Everything below happens in its *primary context*:
+/// the state that the driver keeps for one process on one device, such as its memory and its loaded
+/// code.
 pub struct PrimaryContext {
     device: CUdevice,
     /// A context is current on the thread that set it, so the owner stays there.
@@ -62,9 +73,12 @@ impl PrimaryContext {
         // SAFETY: `device` outlives the call, which writes to it.
         check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, 0) })?;
         // SAFETY: `context` outlives the call, and `device` came from cuDeviceGet.
-        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) })?;
+        check("cuDevicePrimaryCtxRetain", unsafe {
+            sys::cuDevicePrimaryCtxRetain(&mut context, device)
+        })?;
         let this = Self { device, on_this_thread: PhantomData };
-        // SAFETY: the context was retained in the line above and is released only when `this` drops.
+        // SAFETY: the context was retained in the line above and is released only when `this`
+        // drops.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })?;
         Ok(this)
     }
@@ -104,7 +118,8 @@ impl PrimaryContext {
 }
 
 // ANCHOR: allocate
-/// Floats on the device. The pointer means something to the device alone: the CPU cannot read through it.
+/// Floats on the device. The pointer means something to the device alone: the CPU cannot read
+/// through it.
 pub struct DeviceMemory {
     pointer: CUdeviceptr,
     len: usize,
@@ -130,22 +145,27 @@ impl Drop for DeviceMemory {
 // ANCHOR_END: allocate
 
 impl DeviceMemory {
-    /// Step 2: copies `host` to the start of this memory, and returns when `host` may be changed again.
+    /// Step 2: copies `host` to the start of this memory, and returns when `host` may be changed
+    /// again.
     // ANCHOR: copy_in
     pub fn copy_from(&self, host: &[f32]) -> Result<(), DriverError> {
         assert!(host.len() <= self.len, "{} floats do not fit into {}", host.len(), self.len);
         // SAFETY: both sides hold at least `host.len()` floats, the line above checked it.
-        let code = unsafe { sys::cuMemcpyHtoD_v2(self.pointer, host.as_ptr().cast(), size_of_val(host)) };
+        let code =
+            unsafe { sys::cuMemcpyHtoD_v2(self.pointer, host.as_ptr().cast(), size_of_val(host)) };
         check("cuMemcpyHtoD", code)
     }
     // ANCHOR_END: copy_in
 
-    /// Step 4: waits for the kernels before it, then copies the start of this memory over all of `host`.
+    /// Step 4: waits for the kernels before it, then copies the start of this memory over all of
+    /// `host`.
     // ANCHOR: copy_out
     pub fn copy_to(&self, host: &mut [f32]) -> Result<(), DriverError> {
         assert!(host.len() <= self.len, "{} floats are not in {}", host.len(), self.len);
         // SAFETY: both sides hold at least `host.len()` floats, the line above checked it.
-        let code = unsafe { sys::cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), self.pointer, size_of_val(host)) };
+        let code = unsafe {
+            sys::cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), self.pointer, size_of_val(host))
+        };
         check("cuMemcpyDtoH", code)
     }
     // ANCHOR_END: copy_out
@@ -159,20 +179,24 @@ impl DeviceMemory {
             self.len
         );
         // SAFETY: both sides hold that many floats, the line above checked it.
-        let code =
-            unsafe { sys::cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), self.at(start), size_of_val(host)) };
+        let code = unsafe {
+            sys::cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), self.at(start), size_of_val(host))
+        };
         check("cuMemcpyDtoH", code)
     }
 
-    /// Fills the memory with repetitions of `pattern`, each copy on the device twice as long as the one before.
+    /// Fills the memory with repetitions of `pattern`, each copy on the device twice as long as the
+    /// one before.
     pub fn fill(&self, pattern: &[f32]) -> Result<(), DriverError> {
         let mut filled = pattern.len().min(self.len);
         self.copy_from(&pattern[..filled])?;
         while filled < self.len {
             let more = filled.min(self.len - filled);
-            // SAFETY: `filled + more <= len`, and the two ranges do not overlap because `more <= filled`.
-            let code =
-                unsafe { sys::cuMemcpyDtoD_v2(self.at(filled), self.pointer, more * size_of::<f32>()) };
+            // SAFETY: `filled + more <= len`, and the two ranges do not overlap because `more <=
+            // filled`.
+            let code = unsafe {
+                sys::cuMemcpyDtoD_v2(self.at(filled), self.pointer, more * size_of::<f32>())
+            };
             check("cuMemcpyDtoD", code)?;
             filled += more;
         }
@@ -180,8 +204,8 @@ impl DeviceMemory {
     }
 
     // ANCHOR: copy_async
-    /// Enqueues the copy of `len` floats from pinned memory, and returns at once. `host` must not change until the stream
-    /// has come past the copy.
+    /// Enqueues the copy of `len` floats from pinned memory, and returns at once. `host` must not
+    /// change until the stream has come past the copy.
     pub fn copy_from_async(
         &self,
         host: &PinnedMemory,
@@ -190,15 +214,17 @@ impl DeviceMemory {
     ) -> Result<(), DriverError> {
         assert!(len <= self.len.min(host.len), "{len} floats do not fit");
         let bytes = len * size_of::<f32>();
-        // SAFETY: both sides hold at least `len` floats, the line above checked it; pinned memory does not move.
-        let code =
-            unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, host.pointer.cast(), bytes, stream.raw()) };
+        // SAFETY: both sides hold at least `len` floats, the line above checked it; pinned memory
+        // does not move.
+        let code = unsafe {
+            sys::cuMemcpyHtoDAsync_v2(self.pointer, host.pointer.cast(), bytes, stream.raw())
+        };
         check("cuMemcpyHtoDAsync", code)
     }
     // ANCHOR_END: copy_async
 
-    /// Enqueues the copy of `len` floats to pinned memory, and returns at once. `host` holds them when the stream has come
-    /// past the copy.
+    /// Enqueues the copy of `len` floats to pinned memory, and returns at once. `host` holds them
+    /// when the stream has come past the copy.
     pub fn copy_to_async(
         &self,
         host: &mut PinnedMemory,
@@ -207,9 +233,11 @@ impl DeviceMemory {
     ) -> Result<(), DriverError> {
         assert!(len <= self.len.min(host.len), "{len} floats do not fit");
         let bytes = len * size_of::<f32>();
-        // SAFETY: both sides hold at least `len` floats, the line above checked it; pinned memory does not move.
-        let code =
-            unsafe { sys::cuMemcpyDtoHAsync_v2(host.pointer.cast(), self.pointer, bytes, stream.raw()) };
+        // SAFETY: both sides hold at least `len` floats, the line above checked it; pinned memory
+        // does not move.
+        let code = unsafe {
+            sys::cuMemcpyDtoHAsync_v2(host.pointer.cast(), self.pointer, bytes, stream.raw())
+        };
         check("cuMemcpyDtoHAsync", code)
     }
 
@@ -219,8 +247,8 @@ impl DeviceMemory {
     }
 }
 
-/// *Pinned* host memory: pages that the operating system may not move or swap out, so that the device's copy engine can
-/// read and write them itself while the CPU does something else.
+/// *Pinned* host memory: pages that the operating system may not move or swap out, so that the
+/// device's copy engine can read and write them itself while the CPU does something else.
 // ANCHOR: pinned
 pub struct PinnedMemory {
     pointer: *mut f32,
@@ -270,15 +298,18 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Hands PTX, the portable assembly of NVIDIA's GPUs, to the driver, which compiles it for this GPU, and looks up a
-    /// kernel by its name.
+    /// Hands PTX, the portable assembly of NVIDIA's GPUs, to the driver, which compiles it for this
+    /// GPU, and looks up a kernel by its name.
     pub fn load(ptx: &CStr, name: &CStr) -> Result<Self, DriverError> {
         let mut module = ptr::null_mut();
         // SAFETY: `ptx` ends in a zero byte, by which the driver knows its length.
-        check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut module, ptx.as_ptr().cast()) })?;
+        check("cuModuleLoadData", unsafe {
+            sys::cuModuleLoadData(&mut module, ptx.as_ptr().cast())
+        })?;
         let mut kernel = Self { module, function: ptr::null_mut() };
         // SAFETY: the module was loaded in the lines above; `name` ends in a zero byte.
-        let code = unsafe { sys::cuModuleGetFunction(&mut kernel.function, kernel.module, name.as_ptr()) };
+        let code =
+            unsafe { sys::cuModuleGetFunction(&mut kernel.function, kernel.module, name.as_ptr()) };
         check("cuModuleGetFunction", code)?;
         Ok(kernel)
     }
@@ -302,12 +333,13 @@ pub struct Shape {
 }
 
 impl Kernel {
-    /// Step 3: starts the kernel on `stream`, a queue of work for the device, and returns without waiting for it.
+    /// Step 3: starts the kernel on `stream`, a queue of work for the device, and returns without
+    /// waiting for it.
     ///
     /// # Safety
-    /// `arguments` points to the kernel's parameters, each of the type and in the place that the kernel declares, and every
-    /// device pointer among them leads to as many elements as the kernel will touch. Nothing checks this: not the compiler,
-    /// not the driver.
+    /// `arguments` points to the kernel's parameters, each of the type and in the place that the
+    /// kernel declares, and every device pointer among them leads to as many elements as the kernel
+    /// will touch. Nothing checks this: not the compiler, not the driver.
     // ANCHOR: launch
     pub unsafe fn launch(
         &self,

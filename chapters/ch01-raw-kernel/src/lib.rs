@@ -1,7 +1,7 @@
 //! Chapter 1, a raw kernel: the four steps of every CUDA program, spoken to the driver itself.
 //!
-//! You need nothing before it. You get: memory on the device, a copy in, a launch, a copy out; what each costs; and how the
-//! driver says that something is wrong.
+//! You need nothing before it. You get: memory on the device, a copy in, a launch, a copy out; what
+//! each costs; and how the driver says that something is wrong.
 
 pub mod cpu;
 pub mod driver;
@@ -32,7 +32,7 @@ pub const CELLS: &[CellSpec] = &[
 /// Threads in a block, in this whole chapter. Chapter 2 asks whether that was a good choice.
 pub const BLOCK: u32 = 256;
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The four steps
 
 // ANCHOR: four_steps
@@ -45,15 +45,27 @@ fn four_steps(cell: &mut Cell) -> Result<()> {
     let _context = PrimaryContext::open()?;
     let kernel = Adder::load(Step::Scalar)?;
 
-    let device_a = DeviceMemory::allocate(n)?; // 1. memory on the device
+    // 1. Memory on the device.
+    let device_a = DeviceMemory::allocate(n)?;
     let device_b = DeviceMemory::allocate(n)?;
     let device_c = DeviceMemory::allocate(n)?;
-    device_a.copy_from(&a)?; // 2. the inputs to the device
+    // 2. The inputs to the device.
+    device_a.copy_from(&a)?;
     device_b.copy_from(&b)?;
-    kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, ptr::null_mut())?; // 3. the kernel
-    device_c.copy_to(&mut c)?; // 4. the result back
+    // 3. The kernel.
+    kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, ptr::null_mut())?;
+    // 4. The result back.
+    device_c.copy_to(&mut c)?;
 
-    cell.text(format!("{} + {} = {}\n{} + {} = {}", a[1], b[1], c[1], a[n - 1], b[n - 1], c[n - 1]));
+    cell.text(format!(
+        "{} + {} = {}\n{} + {} = {}",
+        a[1],
+        b[1],
+        c[1],
+        a[n - 1],
+        b[n - 1],
+        c[n - 1]
+    ));
     let Shape { blocks, threads } = Step::Scalar.shape(n)?;
     cell.value("elements", n as f64, "");
     cell.value("blocks", f64::from(blocks), "");
@@ -141,7 +153,8 @@ impl Adder {
         let shape = self.step.shape(n)?;
         let mut arguments: [*mut c_void; 4] =
             [(&raw mut a).cast(), (&raw mut b).cast(), (&raw mut c).cast(), (&raw mut n).cast()];
-        // SAFETY: three pointers and a `size_t`, as the kernel declares them, and the guard `i < n` keeps it inside.
+        // SAFETY: three pointers and a `size_t`, as the kernel declares them, and the guard `i < n`
+        // keeps it inside.
         unsafe { self.kernel.launch(shape, stream, &mut arguments)? };
         Ok(())
     }
@@ -164,7 +177,7 @@ pub fn add(step: Step, a: &[f32], b: &[f32]) -> Result<Vec<f32>> {
     Ok(c)
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Is it right, at every size?
 
 fn odd_sizes(cell: &mut Cell) -> Result<()> {
@@ -181,8 +194,11 @@ fn odd_sizes(cell: &mut Cell) -> Result<()> {
         let mut wrong = [0; 3];
         for (step, wrong) in Step::ALL.into_iter().zip(&mut wrong) {
             let c = add(step, &a, &b)?;
-            *wrong =
-                c.iter().zip(&expected).filter(|(c, expected)| c.to_bits() != expected.to_bits()).count();
+            *wrong = c
+                .iter()
+                .zip(&expected)
+                .filter(|(c, expected)| c.to_bits() != expected.to_bits())
+                .count();
         }
         let Shape { blocks, threads } = Step::Scalar.shape(n)?;
         let idle = blocks as usize * threads as usize - n;
@@ -193,7 +209,7 @@ fn odd_sizes(cell: &mut Cell) -> Result<()> {
     Ok(())
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // What the kernels ask of memory: counts, the same on every GPU
 
 fn requests(cell: &mut Cell) -> Result<()> {
@@ -207,13 +223,12 @@ fn requests(cell: &mut Cell) -> Result<()> {
         .exact("bytes per load request", "")
         .exact("warp instructions", "")
         .exact("warp instructions per float", "");
-    let mut sectors = Series::exact("sectors_per_request", "");
-    let mut instructions = Series::exact("warp_instructions", "");
     for step in Step::ALL {
         let (_, counts) = cell.counts(|| add(step, &a, &b))?;
         for launch in counts {
             let count = |counter| launch.get(counter).unwrap_or(f64::NAN);
-            let (requests, load_sectors) = (count("global_load_requests"), count("global_load_sectors"));
+            let (requests, load_sectors) =
+                (count("global_load_requests"), count("global_load_sectors"));
             let warp_instructions = count("warp_instructions");
             let Shape { blocks, threads } = step.shape(n)?;
             table.push(row![
@@ -225,14 +240,10 @@ fn requests(cell: &mut Cell) -> Result<()> {
                 warp_instructions,
                 warp_instructions / n as f64,
             ]);
-            sectors.push(step.name(), load_sectors / requests);
-            instructions.push(step.name(), warp_instructions);
         }
     }
     if !table.rows.is_empty() {
         cell.table(table);
-        cell.series(sectors);
-        cell.series(instructions);
     }
     Ok(())
 }
@@ -240,13 +251,13 @@ fn requests(cell: &mut Cell) -> Result<()> {
 /// A *sector* is what the memory system moves at least: 32 bytes that start at a multiple of 32.
 const SECTOR_BYTES: f64 = 32.0;
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // How fast are they, with the data already on the device?
 
 // ANCHOR: bandwidth
 fn bandwidth(cell: &mut Cell) -> Result<()> {
     let context = PrimaryContext::open()?;
-    let largest = cell.largest(1 << 28);
+    let largest = cell.largest(cell.parameter("largest_kernel")?);
     let [a, b, c] = [vectors(largest)?, vectors(largest)?, vectors(largest)?];
     let stream = Stream::new()?;
     let sizes: Vec<usize> = powers_of_two(1 << 10, largest);
@@ -279,7 +290,11 @@ fn bandwidth(cell: &mut Cell) -> Result<()> {
         // SAFETY: two pointers to `largest` floats and a `size_t`, as the kernel declares them.
         Ok(unsafe { copy.launch(shape, stream.raw(), &mut arguments) }?)
     })?;
-    cell.measured("copy", time.map(|time| time.gigabytes_per_second(2 * largest * size_of::<f32>())), "GB/s");
+    cell.measured(
+        "copy",
+        time.map(|time| time.gigabytes_per_second(2 * largest * size_of::<f32>())),
+        "GB/s",
+    );
     cell.measured("theoretical", theoretical_bandwidth(&context)?, "GB/s");
     cell.figure(
         Figure::new(
@@ -307,14 +322,19 @@ fn vectors(len: usize) -> Result<DeviceMemory> {
 fn holds_sum(a: &DeviceMemory, b: &DeviceMemory, c: &DeviceMemory, n: usize) -> Result<()> {
     let _check = lab::range("check");
     const STRETCH: usize = 1 << 22;
-    let mut host = [vec![0.0; STRETCH.min(n)], vec![0.0; STRETCH.min(n)], vec![0.0; STRETCH.min(n)]];
+    let mut host =
+        [vec![0.0; STRETCH.min(n)], vec![0.0; STRETCH.min(n)], vec![0.0; STRETCH.min(n)]];
     for start in (0..n).step_by(STRETCH) {
         let len = STRETCH.min(n - start);
         for (memory, host) in [a, b, c].into_iter().zip(&mut host) {
             memory.copy_range_to(start, &mut host[..len])?;
         }
         let [a, b, c] = host.each_ref().map(|host| &host[..len]);
-        ensure!(c == cpu::reference(a, b), "the sum is wrong between elements {start} and {}", start + len);
+        ensure!(
+            c == cpu::reference(a, b),
+            "the sum is wrong between elements {start} and {}",
+            start + len
+        );
     }
     Ok(())
 }
@@ -322,7 +342,8 @@ fn holds_sum(a: &DeviceMemory, b: &DeviceMemory, c: &DeviceMemory, n: usize) -> 
 /// What the memory's clock and bus width give: two transfers a clock.
 fn theoretical_bandwidth(context: &PrimaryContext) -> Result<Option<f64>, DriverError> {
     let kilohertz = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
-    let bits = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
+    let bits =
+        context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
     let gigabytes_per_second = 2.0 * kilohertz as f64 * 1e3 * bits as f64 / 8.0 / 1e9;
     Ok((gigabytes_per_second > 0.0).then_some(gigabytes_per_second))
 }
@@ -331,14 +352,14 @@ fn powers_of_two(from: usize, to: usize) -> Vec<usize> {
     std::iter::successors(Some(from), |n| Some(4 * n)).take_while(|&n| n <= to).collect()
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Where does the time go, from vector to vector?
 
 // ANCHOR: steps
 fn steps(cell: &mut Cell) -> Result<()> {
     let context = PrimaryContext::open()?;
     let kernel = Adder::load(Step::Float4)?;
-    let sizes = powers_of_two(1 << 10, cell.largest(1 << 26));
+    let sizes = powers_of_two(1 << 10, cell.largest(cell.parameter("largest_trip")?));
     let largest = sizes.last().copied().unwrap_or(1 << 10);
     let (a, b, mut c) = (cpu::numbers(largest, 1), cpu::numbers(largest, 2), vec![0.0; largest]);
     let mut series = STEPS.map(|(name, label)| Series::measured(name, "s").label(label));
@@ -348,7 +369,11 @@ fn steps(cell: &mut Cell) -> Result<()> {
         cell.tick(&format!("n = {n}"));
         let times = timing::laps(STEPS.len(), |clock| {
             let setup = lab::range("setup");
-            let memory = [DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?];
+            let memory = [
+                DeviceMemory::allocate(n)?,
+                DeviceMemory::allocate(n)?,
+                DeviceMemory::allocate(n)?,
+            ];
             let [device_a, device_b, device_c] = &memory;
             clock.lap();
             drop(setup);
@@ -378,8 +403,8 @@ fn steps(cell: &mut Cell) -> Result<()> {
             series.push(n, times.as_ref().map(|times| times[i].seconds()));
         }
         if n == largest {
-            let share =
-                times.map(|times| times[2].median / times.iter().map(|time| time.median).sum::<f64>());
+            let share = times
+                .map(|times| times[2].median / times.iter().map(|time| time.median).sum::<f64>());
             cell.measured("kernel_share", share.map(|share| 100.0 * share), "%");
         }
     }
@@ -407,7 +432,7 @@ const STEPS: [(&str, &str); 5] = [
     ("free", "free"),
 ];
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // When does the trip pay?
 
 fn crossover(cell: &mut Cell) -> Result<()> {
@@ -415,7 +440,7 @@ fn crossover(cell: &mut Cell) -> Result<()> {
     let kernel = Adder::load(Step::Float4)?;
     let stream = Stream::new()?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let sizes = powers_of_two(1 << 10, cell.largest(1 << 26));
+    let sizes = powers_of_two(1 << 10, cell.largest(cell.parameter("largest_trip")?));
     let largest = sizes.last().copied().unwrap_or(1 << 10);
     let (a, b, mut c) = (cpu::numbers(largest, 1), cpu::numbers(largest, 2), vec![0.0; largest]);
     let mut pinned = [
@@ -438,13 +463,19 @@ fn crossover(cell: &mut Cell) -> Result<()> {
     for &n in &sizes {
         cell.tick(&format!("n = {n}"));
         let one_thread = timing::host(|| cpu::add(&a[..n], &b[..n], &mut c[..n]));
-        let all_cores = timing::host(|| cpu::add_in_parallel(&a[..n], &b[..n], &mut c[..n], threads));
-        let pageable =
-            timing::host_call(|| round_trip_pageable(&kernel, &device, &a[..n], &b[..n], &mut c[..n]))?;
+        let all_cores =
+            timing::host(|| cpu::add_in_parallel(&a[..n], &b[..n], &mut c[..n], threads));
+        let pageable = timing::host_call(|| {
+            round_trip_pageable(&kernel, &device, &a[..n], &b[..n], &mut c[..n])
+        })?;
         let expected = cpu::reference(&a[..n], &b[..n]);
         ensure!(c[..n] == expected, "the sum of {n} elements is wrong by pageable memory");
-        let pinned_time = timing::host_call(|| round_trip_pinned(&kernel, &device, &mut pinned, n, &stream))?;
-        ensure!(pinned[2].as_slice()[..n] == expected, "the sum of {n} elements is wrong by pinned memory");
+        let pinned_time =
+            timing::host_call(|| round_trip_pinned(&kernel, &device, &mut pinned, n, &stream))?;
+        ensure!(
+            pinned[2].as_slice()[..n] == expected,
+            "the sum of {n} elements is wrong by pinned memory"
+        );
         let kernel_time = timing::device(stream.raw(), |_| {
             kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), n, stream.raw())
         })?;
@@ -455,8 +486,12 @@ fn crossover(cell: &mut Cell) -> Result<()> {
     }
 
     cell.measured("cpu_threads", threads as f64, "");
-    cell.measured("pays_against_one_thread", pays_from(&series[3], &series[0]), "elements");
-    cell.measured("pays_against_all_cores", pays_from(&series[3], &series[1]), "elements");
+    if let Some(n) = pays_from(&series[3], &series[0]) {
+        cell.measured("pays_against_one_thread", n, "elements");
+    }
+    if let Some(n) = pays_from(&series[3], &series[1]) {
+        cell.measured("pays_against_all_cores", n, "elements");
+    }
     series.into_iter().for_each(|series| cell.series(series));
     cell.figure(
         Figure::new(
@@ -504,7 +539,8 @@ fn round_trip_pinned(
 }
 // ANCHOR_END: round_trip_pinned
 
-/// The smallest size from which on `ours` takes less time than `theirs`; `None` where it never does, or was not measured.
+/// The smallest size from which on `ours` takes less time than `theirs`; `None` where it never
+/// does, or was not measured.
 fn pays_from(ours: &Series, theirs: &Series) -> Option<f64> {
     let sizes = ours.x.iter().zip(ours.points.iter().zip(&theirs.points)).rev();
     let faster = sizes.map_while(|(x, (ours, theirs))| match (x, ours.value?, theirs.value?) {
@@ -514,7 +550,7 @@ fn pays_from(ours: &Series, theirs: &Series) -> Option<f64> {
     faster.last()
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // What does a launch cost the CPU?
 
 // ANCHOR: launches
@@ -550,7 +586,7 @@ fn launches(cell: &mut Cell) -> Result<()> {
 /// Launches in one sample.
 const LAUNCHES: usize = 200;
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The same elsewhere: CUDA C++ in this process, Python beside it
 
 fn peers(cell: &mut Cell) -> Result<()> {
@@ -589,11 +625,13 @@ fn peers(cell: &mut Cell) -> Result<()> {
 }
 
 /// The programs in `tests/peers`.
-const PYTHON_PEERS: [&str; 4] = ["ch01_pycuda.py", "ch01_numba.py", "ch01_cupy.py", "ch01_torch.py"];
+const PYTHON_PEERS: [&str; 4] =
+    ["ch01_pycuda.py", "ch01_numba.py", "ch01_cupy.py", "ch01_torch.py"];
 
 /// Rust and C++ in turn, so that both meet the same clocks and the same neighbours.
 fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Table) -> Result<()> {
-    type VectorAdd = unsafe extern "C" fn(CUdeviceptr, CUdeviceptr, CUdeviceptr, usize, CUstream) -> i32;
+    type VectorAdd =
+        unsafe extern "C" fn(CUdeviceptr, CUdeviceptr, CUdeviceptr, usize, CUstream) -> i32;
     type Launch = unsafe extern "C" fn(i32, CUstream) -> i32;
     type EndToEnd = unsafe extern "C" fn(
         *const f32,
@@ -622,7 +660,7 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     let kernel = Adder::load(Step::Float4)?;
 
     cell.tick("kernel");
-    let kernel_elements = cell.largest(1 << 28);
+    let kernel_elements = cell.largest(cell.parameter("largest_kernel")?);
     let n = kernel_elements;
     let [a, b, c] = [vectors(n)?, vectors(n)?, vectors(n)?];
     let kernels = timing::device_pairs(
@@ -649,9 +687,10 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     )?;
 
     cell.tick("there and back");
-    let n = cell.largest(1 << 26);
+    let n = cell.largest(cell.parameter("largest_trip")?);
     let device = [vectors(n)?, vectors(n)?, vectors(n)?];
-    let mut pinned = [PinnedMemory::allocate(n)?, PinnedMemory::allocate(n)?, PinnedMemory::allocate(n)?];
+    let mut pinned =
+        [PinnedMemory::allocate(n)?, PinnedMemory::allocate(n)?, PinnedMemory::allocate(n)?];
     pinned[0].as_mut_slice().copy_from_slice(&cpu::numbers(n, 1));
     pinned[1].as_mut_slice().copy_from_slice(&cpu::numbers(n, 2));
     let [host_a, host_b] = [pinned[0].as_slice().as_ptr(), pinned[1].as_slice().as_ptr()];
@@ -660,15 +699,20 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     let trips = timing::host_pairs(
         || round_trip_pinned(&kernel, &device, &mut pinned, n, &stream),
         || {
-            // SAFETY: pinned and device vectors of `n` floats each, which nothing else uses until the call returns.
-            let code =
-                unsafe { end_to_end(host_a, host_b, host_c, device_a, device_b, device_c, n, stream.raw()) };
+            // SAFETY: pinned and device vectors of `n` floats each, which nothing else uses until
+            // the call returns.
+            let code = unsafe {
+                end_to_end(host_a, host_b, host_c, device_a, device_b, device_c, n, stream.raw())
+            };
             succeeded("round trip", code)
         },
         || Ok(()),
     )?;
     let expected = cpu::reference(pinned[0].as_slice(), pinned[1].as_slice());
-    ensure!(pinned[2].as_slice() == expected, "the sum of {n} elements is wrong after the round trips");
+    ensure!(
+        pinned[2].as_slice() == expected,
+        "the sum of {n} elements is wrong after the round trips"
+    );
 
     cell.measured("kernel_ratio", kernels.map(|pairs| pairs.speed), "");
     cell.measured("launch_difference", launches.map(|pairs| per_launch(pairs.difference)), "s");
@@ -691,7 +735,7 @@ fn per_launch(Point { value, low, high, samples }: Point) -> Point {
     Point { value, low, high, samples }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // How an error looks
 
 // ANCHOR: refusals
@@ -708,7 +752,10 @@ fn refusals(cell: &mut Cell) -> Result<()> {
             ("a block of 2048 threads", unsafe {
                 kernel.launch(too_many_threads, ptr::null_mut(), &mut nothing)
             }),
-            ("a kernel that the module does not have", Kernel::load(scalar.ptx(), c"vector_ad").map(drop)),
+            (
+                "a kernel that the module does not have",
+                Kernel::load(scalar.ptx(), c"vector_ad").map(drop),
+            ),
             ("an instruction that PTX does not have", Kernel::load(MISSPELT, c"kernel").map(drop)),
             ("PTX newer than the driver", Kernel::load(FROM_THE_FUTURE, c"kernel").map(drop)),
             ("2^60 bytes of memory", DeviceMemory::allocate(1 << 58).map(drop)),
@@ -750,9 +797,12 @@ fn out_of_bounds(cell: &mut Cell) -> Result<()> {
     let n = 1000; // not a multiple of the block size: 24 threads of the last block have no element
     let (a, b) = (cpu::numbers(n, 1), cpu::numbers(n, 2));
     let context = PrimaryContext::open()?;
-    let no_guard =
-        Kernel::load(kernels::VECTOR_ADD_04_NO_GUARD.ptx(), kernels::VECTOR_ADD_04_NO_GUARD.name())?;
-    let memory = [DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?];
+    let no_guard = Kernel::load(
+        kernels::VECTOR_ADD_04_NO_GUARD.ptx(),
+        kernels::VECTOR_ADD_04_NO_GUARD.name(),
+    )?;
+    let memory =
+        [DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?];
     memory[0].copy_from(&a)?;
     memory[1].copy_from(&b)?;
     let mut table = Table::new("calls").measured("call", "").measured("answer", "");
@@ -764,7 +814,8 @@ fn out_of_bounds(cell: &mut Cell) -> Result<()> {
 
     let ((), messages) = lab::driver_messages(|| {
         // ANCHOR: no_guard
-        let [mut device_a, mut device_b, mut device_c] = memory.each_ref().map(|memory| memory.at(0));
+        let [mut device_a, mut device_b, mut device_c] =
+            memory.each_ref().map(|memory| memory.at(0));
         let mut len = n;
         let mut arguments = [
             (&raw mut device_a).cast(),
@@ -772,14 +823,20 @@ fn out_of_bounds(cell: &mut Cell) -> Result<()> {
             (&raw mut device_c).cast(),
             (&raw mut len).cast(),
         ];
-        // SAFETY: it is not. This kernel touches up to 24 floats past the end of each vector; that is the lesson.
-        let launched = unsafe { no_guard.launch(Step::Scalar.shape(n)?, ptr::null_mut(), &mut arguments) };
+        // SAFETY: it is not. This kernel touches up to 24 floats past the end of each vector; that
+        // is the lesson.
+        let launched =
+            unsafe { no_guard.launch(Step::Scalar.shape(n)?, ptr::null_mut(), &mut arguments) };
         // ANCHOR_END: no_guard
         say("launch the kernel without a guard, n = 1000", launched);
         let mut c = vec![f32::NAN; n];
         say("wait for it", context.synchronize());
         if say("copy the result back", memory[2].copy_to(&mut c)) {
-            let right = c.iter().zip(cpu::reference(&a, &b)).filter(|(c, expected)| **c == *expected).count();
+            let right = c
+                .iter()
+                .zip(cpu::reference(&a, &b))
+                .filter(|(c, expected)| **c == *expected)
+                .count();
             say(&format!("… {right} of {n} sums are right"), Ok(()));
         }
 
@@ -792,7 +849,8 @@ fn out_of_bounds(cell: &mut Cell) -> Result<()> {
             (&raw mut len).cast(),
         ];
         // SAFETY: as above, and worse: the device stops this kernel.
-        let launched = unsafe { no_guard.launch(Step::Scalar.shape(n)?, ptr::null_mut(), &mut arguments) };
+        let launched =
+            unsafe { no_guard.launch(Step::Scalar.shape(n)?, ptr::null_mut(), &mut arguments) };
         say("launch it with a pointer that leads nowhere", launched);
         say("wait for it", context.synchronize());
         say("allocate one float", DeviceMemory::allocate(1).map(drop));

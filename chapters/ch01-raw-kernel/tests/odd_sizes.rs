@@ -1,5 +1,5 @@
-//! Every kernel of the chapter against the CPU's f64 answer, bit for bit, at sizes that are no multiple of anything.
-//! Runs on the GPU if there is one, else on the emulated GPU.
+//! Every kernel of the chapter against the CPU's f64 answer, bit for bit, at sizes that are no
+//! multiple of anything. Runs on the GPU if there is one, else on the emulated GPU.
 
 use ch01_raw_kernel::{Step, add, cpu};
 use proptest::prelude::*;
@@ -11,14 +11,21 @@ fn check(step: Step, n: usize) {
     let expected = cpu::reference(&a, &b);
     let wrong: Vec<usize> = (0..n).filter(|&i| sum[i].to_bits() != expected[i].to_bits()).collect();
     assert_eq!(sum.len(), n);
-    assert!(wrong.is_empty(), "{step:?}, n = {n}: {} sums are wrong, the first at {}", wrong.len(), wrong[0]);
+    assert!(
+        wrong.is_empty(),
+        "{step:?}, n = {n}: {} sums are wrong, the first at {}",
+        wrong.len(),
+        wrong[0]
+    );
 }
 
 #[test]
 fn around_every_boundary() {
     lab::open_device().unwrap();
     for step in Step::ALL {
-        for n in [0, 1, 2, 3, 4, 5, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 65_535, 65_537] {
+        for n in
+            [0, 1, 2, 3, 4, 5, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 65_535, 65_537]
+        {
             check(step, n);
         }
     }

@@ -230,7 +230,9 @@ impl fmt::Display for Fault {
 impl Cause {
     fn summary(&self) -> String {
         match self {
-            Cause::OutOfBounds { near: Near::Null, access, .. } => format!("{access} through a null pointer"),
+            Cause::OutOfBounds { near: Near::Null, access, .. } => {
+                format!("{access} through a null pointer")
+            }
             Cause::OutOfBounds { near: Near::Freed(_), access, .. } => {
                 format!("{access} of memory after it was freed")
             }
@@ -249,13 +251,19 @@ impl Cause {
                 waiting,
                 count(u64::from(*expected), "thread")
             ),
-            Cause::DivergentBarrier { barrier, .. } => format!("barrier {barrier} in divergent code"),
+            Cause::DivergentBarrier { barrier, .. } => {
+                format!("barrier {barrier} in divergent code")
+            }
             Cause::WarpSync { .. } => "lanes of a warp wait for lanes that never come".into(),
             Cause::Budget { limit } => format!("more than {limit} warp instructions in one launch"),
             Cause::Trap => "trap".into(),
             Cause::Assert { message, .. } => format!("assertion `{message}` failed"),
-            Cause::StackOverflow { limit } => format!("calls need more than {limit} bytes of stack a thread"),
-            Cause::Target { value } => format!("call or branch through {value:#x}, which is no target"),
+            Cause::StackOverflow { limit } => {
+                format!("calls need more than {limit} bytes of stack a thread")
+            }
+            Cause::Target { value } => {
+                format!("call or branch through {value:#x}, which is no target")
+            }
         }
     }
 

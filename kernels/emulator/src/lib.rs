@@ -5,14 +5,14 @@
 //! and `warp`, down to `memory`.
 
 mod block;
-mod driver;
-mod printf;
-mod warp;
 pub mod counters;
+mod driver;
 pub mod fault;
 pub mod grid;
 pub mod memory;
 pub mod model;
 pub mod module;
+mod printf;
 pub mod ptx;
 pub mod settings;
+mod warp;

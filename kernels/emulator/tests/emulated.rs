@@ -76,7 +76,7 @@ fn its_own_limits_are_not_the_programs_errors() {
     assert!(log.contains("wgmma") && log.contains('6'), "{log}");
 
     let (answer, log) = refusal(b".version 8.6\n.target sm_120\n.address_size 64\n\0");
-    assert_eq!(answer, code::NO_BINARY_FOR_GPU);
+    assert_eq!(answer, code::INVALID_PTX);
     assert!(log.contains("sm_120") && log.contains("sm_90"), "{log}");
 
     let (answer, log) = refusal(b".version 9.9\n.target sm_75\n.address_size 64\n\0");

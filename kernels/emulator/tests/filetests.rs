@@ -231,7 +231,9 @@ fn launches(text: &str) -> Vec<Request> {
             launches.push(request);
             continue;
         }
-        let (Some(launch), Some(line)) = (launches.last_mut(), line.strip_prefix("   ")) else { continue };
+        let (Some(launch), Some(line)) = (launches.last_mut(), line.strip_prefix("   ")) else {
+            continue;
+        };
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim_start();
         match word {

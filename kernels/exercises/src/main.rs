@@ -57,10 +57,12 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let all = find(&root, &arguments.chapter)?;
     let chosen: Vec<&Exercise> = match &arguments.name {
         None => all.iter().collect(),
-        Some(name) => vec![all.iter().find(|exercise| exercise.name == *name).with_context(|| {
-            let names: Vec<&str> = all.iter().map(|exercise| exercise.name.as_str()).collect();
-            format!("{} has no exercise `{name}`, only {}", arguments.chapter, names.join(", "))
-        })?],
+        Some(name) => {
+            vec![all.iter().find(|exercise| exercise.name == *name).with_context(|| {
+                let names: Vec<&str> = all.iter().map(|exercise| exercise.name.as_str()).collect();
+                format!("{} has no exercise `{name}`, only {}", arguments.chapter, names.join(", "))
+            })?]
+        }
     };
     if arguments.list {
         for exercise in chosen {

@@ -1,5 +1,9 @@
 //! A cell at work: what it may ask, and what it says.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
 use record::{Figure, Kind, Output, Point, Series, Table, Text, Value};
 
 use crate::counts::{self, Counts};
@@ -9,6 +13,7 @@ use crate::progress::Progress;
 pub struct Cell {
     quick: bool,
     emulated: bool,
+    parameters: Arc<BTreeMap<String, String>>,
     progress: Progress,
     outputs: Vec<Output>,
 }
@@ -17,6 +22,18 @@ impl Cell {
     /// Whether the reader asked for a quick run (`--quick`): fewer and smaller steps, the same outputs.
     pub fn quick(&self) -> bool {
         self.quick
+    }
+
+    /// A number that the chapter's `Cargo.toml` names under `parameters`. It is an input of the record: whoever changes it
+    /// makes the record stale.
+    ///
+    /// # Errors
+    /// When the manifest has no such parameter, or it is no whole number.
+    pub fn parameter(&self, name: &str) -> Result<usize> {
+        let value = self.parameters.get(name).with_context(|| {
+            format!("the chapter's Cargo.toml has no parameter `{name}` in [package.metadata.lab]")
+        })?;
+        value.parse().with_context(|| format!("the parameter `{name}` is {value}, and no whole number"))
     }
 
     /// The largest problem size worth running: `full` on a GPU, 1/256 of it on the emulated GPU, which executes each
@@ -78,15 +95,17 @@ impl Cell {
     ///
     /// # Errors
     /// Passes on `work`'s error.
-    pub fn counts<R>(
-        &mut self,
-        work: impl FnOnce() -> anyhow::Result<R>,
-    ) -> anyhow::Result<(R, Vec<Counts>)> {
+    pub fn counts<R>(&mut self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<Counts>)> {
         counts::during(work)
     }
 
-    pub(crate) fn new(quick: bool, emulated: bool, progress: Progress) -> Self {
-        Self { quick, emulated, progress, outputs: Vec::new() }
+    pub(crate) fn new(
+        quick: bool,
+        emulated: bool,
+        parameters: Arc<BTreeMap<String, String>>,
+        progress: Progress,
+    ) -> Self {
+        Self { quick, emulated, parameters, progress, outputs: Vec::new() }
     }
 
     /// What the cell has said. Measured numbers are cut to six digits, which is more than they are worth, so that a record
@@ -144,7 +163,8 @@ mod tests {
     use super::*;
 
     fn cell(quick: bool, emulated: bool) -> Cell {
-        Cell::new(quick, emulated, Progress::hidden())
+        let parameters = BTreeMap::from([("largest".to_owned(), "4096".to_owned())]);
+        Cell::new(quick, emulated, Arc::new(parameters), Progress::hidden())
     }
 
     #[test]
@@ -156,6 +176,14 @@ mod tests {
         assert_eq!(cell(true, true).largest(full), 1 << 16);
         assert_eq!(cell(true, true).largest(8192), 4096);
         assert_eq!(cell(true, true).largest(1000), 1000);
+    }
+
+    #[test]
+    fn parameters_come_from_the_manifest() {
+        let cell = cell(false, false);
+        assert_eq!(cell.parameter("largest").unwrap(), 4096);
+        let error = cell.parameter("smallest").unwrap_err().to_string();
+        assert_eq!(error, "the chapter's Cargo.toml has no parameter `smallest` in [package.metadata.lab]");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::Cell as StdCell;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -84,6 +85,7 @@ fn start(chapter: Chapter, cells: &'static [CellSpec]) -> Result<ExitCode> {
         },
         quick: arguments.quick,
         emulated,
+        parameters: Arc::new(described.parameters),
         journal: Arc::new(Mutex::new(journal)),
         nvml,
     };
@@ -102,6 +104,7 @@ struct Run {
     root: Option<PathBuf>,
     quick: bool,
     emulated: bool,
+    parameters: Arc<BTreeMap<String, String>>,
     journal: Arc<Mutex<Journal>>,
     nvml: Option<Nvml>,
 }
@@ -145,7 +148,7 @@ impl Run {
 
     /// Runs one cell. The error is a list of causes, the outermost first.
     fn cell(&self, spec: &CellSpec, progress: Progress) -> (Vec<Output>, Result<(), Vec<String>>) {
-        let mut cell = Cell::new(self.quick, self.emulated, progress);
+        let mut cell = Cell::new(self.quick, self.emulated, Arc::clone(&self.parameters), progress);
         // A cell that panicked is not looked at again, except for what it had said.
         IN_CELL.set(true);
         let result = match catch_unwind(AssertUnwindSafe(|| (spec.run)(&mut cell))) {

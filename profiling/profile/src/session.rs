@@ -135,8 +135,12 @@ fn tier(
         ),
         (true, false, None, _) => bail!("{nsys_missing}: {doctor}"),
         (false, true, _, None) => bail!("{ncu_missing}: {doctor}"),
-        (true, true, None, Some(_)) => println!("{nsys_missing}, so there will be no timeline: {doctor}"),
-        (true, true, Some(_), None) => println!("{ncu_missing}, so there will be no counters: {doctor}"),
+        (true, true, None, Some(_)) => {
+            println!("{nsys_missing}, so there will be no timeline: {doctor}")
+        }
+        (true, true, Some(_), None) => {
+            println!("{ncu_missing}, so there will be no counters: {doctor}")
+        }
         _ => {}
     }
     Ok((nsys, ncu))

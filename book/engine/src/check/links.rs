@@ -111,7 +111,9 @@ impl Built {
 fn attribute(tag: &str, name: &str) -> Option<String> {
     for (at, _) in tag.match_indices(name) {
         let starts = at == 0 || tag[..at].ends_with(char::is_whitespace);
-        let Some(value) = tag[at + name.len()..].strip_prefix('=').filter(|_| starts) else { continue };
+        let Some(value) = tag[at + name.len()..].strip_prefix('=').filter(|_| starts) else {
+            continue;
+        };
         let quote = value.chars().next()?;
         let value = if quote == '"' || quote == '\'' {
             value[1..].split(quote).next()?

@@ -119,7 +119,9 @@ mod tests {
         let found = private(&json!({"facts": {"a": [text]}}), &machine);
         match expected {
             None => assert_eq!(found, Vec::<String>::new(), "{text}"),
-            Some(expected) => assert!(found.iter().any(|what| what.contains(expected)), "{text}: {found:?}"),
+            Some(expected) => {
+                assert!(found.iter().any(|what| what.contains(expected)), "{text}: {found:?}")
+            }
         }
     }
 

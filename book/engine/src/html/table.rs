@@ -10,7 +10,9 @@ use super::{escape, head_unit, in_column, point_in_column};
 fn entry(entry: Option<&Entry>, unit: &str) -> String {
     match entry {
         None => "<td></td>".to_owned(),
-        Some(Entry::NeedsGpu(())) => format!("<td>{}</td>", point_in_column(&Point::default(), unit)),
+        Some(Entry::NeedsGpu(())) => {
+            format!("<td>{}</td>", point_in_column(&Point::default(), unit))
+        }
         Some(Entry::Number(value)) => format!("<td>{}</td>", in_column(*value, unit)),
         Some(Entry::Text(text)) => format!("<td class=\"word\">{}</td>", escape(text)),
     }

@@ -100,7 +100,9 @@ pub(super) fn key(entries: &[KeyEntry]) -> String {
                     series_class(place, own)
                 )
             }
-            Sample::Limit { place } => format!("<path class=\"{}\" d=\"M1 6h26\"/>", limit_class(place)),
+            Sample::Limit { place } => {
+                format!("<path class=\"{}\" d=\"M1 6h26\"/>", limit_class(place))
+            }
         };
         let _ = write!(
             html,
@@ -312,7 +314,9 @@ impl<'a> Plan<'a> {
             .collect();
         let curves = self.samples(chart);
         for (line, dash) in self.input.limits.iter().zip(&self.inks.limits) {
-            let Some(value) = line.value.point.value.filter(|&value| self.y.holds(value)) else { continue };
+            let Some(value) = line.value.point.value.filter(|&value| self.y.holds(value)) else {
+                continue;
+            };
             let y = chart.backend_coord(&(self.x.low(), value)).1;
             root.draw(&PathElement::new(vec![(horizontal.start, y), (horizontal.end, y)], *dash))?;
             let text = limit_text(line);

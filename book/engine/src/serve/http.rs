@@ -122,7 +122,9 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Request>> {
         Ok(line.and_then(|line| String::from_utf8(line.to_vec()).ok()))
     };
     let Some(first) = line()? else { return Ok(None) };
-    let [method, target, version] = first.split(' ').collect::<Vec<_>>()[..] else { return Ok(None) };
+    let [method, target, version] = first.split(' ').collect::<Vec<_>>()[..] else {
+        return Ok(None);
+    };
     if !target.starts_with('/') || !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
         return Ok(None);
     }

@@ -143,7 +143,8 @@ pub(crate) fn check_headline(
              EMULATED_GPU_MODEL",
             if only { "a" } else { "" },
         );
-        return Err(Refusal::new(CUresult::NO_BINARY_FOR_GPU, reason));
+        // An H200's driver (580.159) calls PTX for sm_120 invalid; 209 is what it says of machine code.
+        return Err(Refusal::new(CUresult::INVALID_PTX, reason));
     }
     Ok(())
 }

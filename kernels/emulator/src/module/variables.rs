@@ -109,7 +109,9 @@ fn bits(value: &InitValue, bytes: usize, symbols: &Symbols<'_>) -> Decoded<u64> 
         InitValue::Float(Float::F32(bits)) => u64::from(*bits),
         InitValue::Float(Float::F64(bits)) if bytes == 8 => *bits,
         InitValue::Float(Float::F64(bits)) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
-        InitValue::Field { .. } => return Err(unsupported("a texture, sampler or surface reference")),
+        InitValue::Field { .. } => {
+            return Err(unsupported("a texture, sampler or surface reference"));
+        }
         InitValue::Address { symbol, offset, mask, .. } => {
             let address = match symbols.addresses.get(symbol) {
                 Some((_, address)) => *address,

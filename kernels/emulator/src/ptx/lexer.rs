@@ -270,7 +270,9 @@ impl<'a> Lexer<'a> {
         } else {
             let (start, line) = (self.position, self.line);
             let message = match self.source[start..].chars().next().unwrap_or_default() {
-                character if character.is_control() => format!("found `{}`", character.escape_default()),
+                character if character.is_control() => {
+                    format!("found `{}`", character.escape_default())
+                }
                 character => format!("found `{character}`"),
             };
             return Err(self.invalid(start, line, message + ", which no PTX contains here"));

@@ -104,7 +104,9 @@ fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded 
         _ => None,
     });
     let ty = i.modifiers.last().map_or("", String::as_str);
-    let Some(operator) = i.modifiers.first().map(String::as_str) else { return Err(d.not_implemented()) };
+    let Some(operator) = i.modifiers.first().map(String::as_str) else {
+        return Err(d.not_implemented());
+    };
     // `a` and `b` are closures without captures, and each type of them is a step of its own.
     macro_rules! step {
         ($lane:ty, $f:expr) => {

@@ -23,7 +23,9 @@ pub(crate) fn decode(
 ) -> Decoded<()> {
     let line = instruction.line;
     if instruction.opcode == "bra" {
-        let [Operand::Name(target)] = &instruction.operands[..] else { return Err(decoder.wrong_count()) };
+        let [Operand::Name(target)] = &instruction.operands[..] else {
+            return Err(decoder.wrong_count());
+        };
         let target = decoder.label(target)?;
         let end = match guard {
             None => End::Jump(target),

@@ -56,7 +56,9 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
     if let "f16x2" | "bf16x2" = to {
         return super::half::pack(d, i, to, from);
     }
-    let (Some(to), Some(from)) = (Type::of(to), Type::of(from)) else { return Err(d.not_implemented()) };
+    let (Some(to), Some(from)) = (Type::of(to), Type::of(from)) else {
+        return Err(d.not_implemented());
+    };
     let x = options(i);
     match (to, from) {
         (Type::Integer(to_bits, to_signed), Type::Integer(from_bits, from_signed)) => {
@@ -170,7 +172,9 @@ fn to_integer(
     match (from, bits, signed, x & 0x3F) {
         (Type::Single, 32, true, 33) if !long => return d.unary(i, |a: f32| a as i32),
         (Type::Single, 32, false, 33) if !long => return d.unary(i, |a: f32| a as u32),
-        (Type::Single, 32, true, 32) if !long => return d.unary(i, |a: f32| a.round_ties_even() as i32),
+        (Type::Single, 32, true, 32) if !long => {
+            return d.unary(i, |a: f32| a.round_ties_even() as i32);
+        }
         _ => {}
     }
     match (from, long) {
@@ -303,7 +307,9 @@ fn floats(d: &mut Decoder<'_>, i: &Instruction, to: Type, from: Type, x: Options
     match (to, from, x) {
         (Type::Double, Type::Single, 0) => return d.unary(i, |a: f32| f64::from(a)),
         (Type::Single, Type::Double, 0) => return d.unary(i, |a: f64| canonical(a as f32)),
-        (Type::Single, Type::Half, 0) => return d.rare().unary(i, |a: u16| canonical(soft::from_half(a))),
+        (Type::Single, Type::Half, 0) => {
+            return d.rare().unary(i, |a: u16| canonical(soft::from_half(a)));
+        }
         (Type::Single, Type::Bfloat, 0) => {
             return d.rare().unary(i, |a: u16| canonical(soft::from_bfloat(a)));
         }

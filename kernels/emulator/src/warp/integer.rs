@@ -383,7 +383,9 @@ fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
 
 /// `lop3`: the table says the result for each of the eight cases of one bit of a, b and c.
 fn logic_of_three(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
-    let [dest, a, b, c, Operand::Integer(table)] = d.operands(i)? else { return Err(d.not_implemented()) };
+    let [dest, a, b, c, Operand::Integer(table)] = d.operands(i)? else {
+        return Err(d.not_implemented());
+    };
     let table = *table as u64;
     let shorter = Instruction { operands: vec![dest.clone(), a.clone(), b.clone(), c.clone()], ..i.clone() };
     d.with_constant(&shorter, table, |a: u32, b: u32, c: u32, table| {

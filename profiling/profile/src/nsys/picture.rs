@@ -48,8 +48,9 @@ pub(super) fn picture(trace: &Trace, ranges: &Ranges<'_>, window: Window, title:
     let threads = numbered(
         ranges.list.iter().map(|range| range.thread).chain(trace.calls.iter().map(|call| call.thread)),
     );
-    let thread =
-        |id: i64| if threads[&id] == 0 { String::new() } else { format!(", thread {}", threads[&id] + 1) };
+    let thread = |id: i64| {
+        if threads[&id] == 0 { String::new() } else { format!(", thread {}", threads[&id] + 1) }
+    };
     for (index, range) in ranges.list.iter().enumerate() {
         let depth = if range.nests { ranges.depth(index) as i64 } else { i64::MAX };
         let name = || {

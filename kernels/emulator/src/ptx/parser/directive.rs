@@ -96,7 +96,9 @@ impl Parser<'_> {
             word if variable::starts_declaration(word) => {
                 module.items.extend(self.variables(linkage)?.into_iter().map(Item::Variable));
             }
-            _ => return Err(self.expected("a function or variable, such as `.entry`, `.func` or `.global`")),
+            _ => {
+                return Err(self.expected("a function or variable, such as `.entry`, `.func` or `.global`"));
+            }
         }
         Ok(())
     }
@@ -172,7 +174,9 @@ impl Parser<'_> {
                 self.advance();
                 None
             }
-            _ => return Err(self.expected("`{`, `;` or a directive such as `.maxntid` or `.noreturn`")),
+            _ => {
+                return Err(self.expected("`{`, `;` or a directive such as `.maxntid` or `.noreturn`"));
+            }
         };
         Ok(Function {
             linkage,
