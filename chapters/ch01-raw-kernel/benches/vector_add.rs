@@ -38,7 +38,7 @@ fn main() -> anyhow::Result<()> {
             group.bench_function(BenchmarkId::new(step.name(), n), |bencher| {
                 bencher.iter_custom(|launches| {
                     let elapsed = lab::timing::between_events(stream.raw(), || {
-                        (0..launches).try_for_each(|_| kernel.launch(a, b, c, n, stream.raw()))
+                        (0..launches).try_for_each(|_| kernel.launch(a, b, c, n, &stream))
                     });
                     elapsed.expect("the kernel was launched the same way before, in the warm-up")
                 });

@@ -344,7 +344,7 @@ impl Kernel {
     pub unsafe fn launch(
         &self,
         shape: Shape,
-        stream: CUstream,
+        stream: &Stream,
         arguments: &mut [*mut c_void],
     ) -> Result<(), DriverError> {
         let Shape { blocks, threads } = shape;
@@ -361,7 +361,7 @@ impl Kernel {
                 1,
                 1,
                 shared_memory_bytes,
-                stream,
+                stream.0,
                 parameters,
                 extra,
             )
@@ -371,11 +371,16 @@ impl Kernel {
     // ANCHOR_END: launch
 }
 
-/// A stream of our own, which does not wait for the default one.
+/// A queue of work for the device.
 pub struct Stream(CUstream);
 
 impl Stream {
-    /// Creates a stream.
+    /// The default stream, which every program has.
+    pub fn null() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    /// A stream of our own, which does not wait for the default one.
     pub fn new() -> Result<Self, DriverError> {
         let mut stream = ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
@@ -398,7 +403,9 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the stream came from cuStreamCreate and is destroyed only here.
-        let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
+        if !self.0.is_null() {
+            // SAFETY: the stream came from cuStreamCreate and is destroyed only here.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
+        }
     }
 }

@@ -53,7 +53,7 @@ fn four_steps(cell: &mut Cell) -> Result<()> {
     device_a.copy_from(&a)?;
     device_b.copy_from(&b)?;
     // 3. The kernel.
-    kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, ptr::null_mut())?;
+    kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, &Stream::null())?;
     // 4. The result back.
     device_c.copy_to(&mut c)?;
 
@@ -145,7 +145,7 @@ impl Adder {
         mut b: CUdeviceptr,
         mut c: CUdeviceptr,
         mut n: usize,
-        stream: CUstream,
+        stream: &Stream,
     ) -> Result<()> {
         if n == 0 {
             return Ok(()); // A grid of no blocks is an error to the driver.
@@ -171,7 +171,7 @@ pub fn add(step: Step, a: &[f32], b: &[f32]) -> Result<Vec<f32>> {
         (DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?, DeviceMemory::allocate(n)?);
     device_a.copy_from(a)?;
     device_b.copy_from(b)?;
-    kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, ptr::null_mut())?;
+    kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, &Stream::null())?;
     let mut c = vec![f32::NAN; n];
     device_c.copy_to(&mut c)?;
     Ok(c)
@@ -272,7 +272,7 @@ fn bandwidth(cell: &mut Cell) -> Result<()> {
             let places = timing::rotation(bytes).min(largest / n);
             let time = timing::device(stream.raw(), |turn| {
                 let i = turn % places * n;
-                kernel.launch(a.at(i), b.at(i), c.at(i), n, stream.raw())
+                kernel.launch(a.at(i), b.at(i), c.at(i), n, &stream)
             })?;
             rate.push(n, time.map(|time| time.gigabytes_per_second(bytes)));
         }
@@ -288,7 +288,7 @@ fn bandwidth(cell: &mut Cell) -> Result<()> {
     let time = timing::device(stream.raw(), |_| {
         let mut arguments = [(&raw mut from).cast(), (&raw mut to).cast(), (&raw mut n).cast()];
         // SAFETY: two pointers to `largest` floats and a `size_t`, as the kernel declares them.
-        Ok(unsafe { copy.launch(shape, stream.raw(), &mut arguments) }?)
+        Ok(unsafe { copy.launch(shape, &stream, &mut arguments) }?)
     })?;
     cell.measured(
         "copy",
@@ -385,7 +385,7 @@ fn steps(cell: &mut Cell) -> Result<()> {
             drop(h2d);
 
             let measure = lab::range("measure");
-            kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, ptr::null_mut())?;
+            kernel.launch(device_a.at(0), device_b.at(0), device_c.at(0), n, &Stream::null())?;
             context.synchronize()?;
             clock.lap();
             drop(measure);
@@ -477,7 +477,7 @@ fn crossover(cell: &mut Cell) -> Result<()> {
             "the sum of {n} elements is wrong by pinned memory"
         );
         let kernel_time = timing::device(stream.raw(), |_| {
-            kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), n, stream.raw())
+            kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), n, &stream)
         })?;
         let times = [Some(one_thread), Some(all_cores), pageable, pinned_time, kernel_time];
         for (series, time) in series.iter_mut().zip(times) {
@@ -516,7 +516,7 @@ fn round_trip_pageable(
 ) -> Result<()> {
     device[0].copy_from(a)?;
     device[1].copy_from(b)?;
-    kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), a.len(), ptr::null_mut())?;
+    kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), a.len(), &Stream::null())?;
     device[2].copy_to(c)?;
     Ok(())
 }
@@ -532,7 +532,7 @@ fn round_trip_pinned(
 ) -> Result<()> {
     device[0].copy_from_async(a, n, stream)?;
     device[1].copy_from_async(b, n, stream)?;
-    kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), n, stream.raw())?;
+    kernel.launch(device[0].at(0), device[1].at(0), device[2].at(0), n, stream)?;
     device[2].copy_to_async(c, n, stream)?;
     stream.synchronize()?; // Only now may `c` be read, and `a` and `b` be written.
     Ok(())
@@ -561,7 +561,7 @@ fn launches(cell: &mut Cell) -> Result<()> {
     let one_thread = Shape { blocks: 1, threads: 1 };
     let enqueue = |kernel: &Kernel| {
         // SAFETY: this kernel has no parameters.
-        unsafe { kernel.launch(one_thread, stream.raw(), &mut []) }
+        unsafe { kernel.launch(one_thread, &stream, &mut []) }
     };
     // A queue of launches holds about a thousand: 200 never wait for the device to take one.
     let queued = timing::laps(2, |clock| {
@@ -665,7 +665,7 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     let [a, b, c] = [vectors(n)?, vectors(n)?, vectors(n)?];
     let kernels = timing::device_pairs(
         stream.raw(),
-        |_| kernel.launch(a.at(0), b.at(0), c.at(0), n, stream.raw()),
+        |_| kernel.launch(a.at(0), b.at(0), c.at(0), n, &stream),
         // SAFETY: three device vectors of `n` floats, and a stream of this context.
         |_| succeeded("kernel", unsafe { vector_add(a.at(0), b.at(0), c.at(0), n, stream.raw()) }),
     )?;
@@ -677,7 +677,7 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
         || {
             for _ in 0..LAUNCHES {
                 // SAFETY: this kernel has no parameters.
-                unsafe { empty.launch(Shape { blocks: 1, threads: 1 }, stream.raw(), &mut [])? };
+                unsafe { empty.launch(Shape { blocks: 1, threads: 1 }, &stream, &mut [])? };
             }
             Ok(())
         },
@@ -750,7 +750,7 @@ fn refusals(cell: &mut Cell) -> Result<()> {
         Ok([
             // SAFETY: the driver refuses the shape before it looks at the arguments.
             ("a block of 2048 threads", unsafe {
-                kernel.launch(too_many_threads, ptr::null_mut(), &mut nothing)
+                kernel.launch(too_many_threads, &Stream::null(), &mut nothing)
             }),
             (
                 "a kernel that the module does not have",
@@ -826,7 +826,7 @@ fn out_of_bounds(cell: &mut Cell) -> Result<()> {
         // SAFETY: it is not. This kernel touches up to 24 floats past the end of each vector; that
         // is the lesson.
         let launched =
-            unsafe { no_guard.launch(Step::Scalar.shape(n)?, ptr::null_mut(), &mut arguments) };
+            unsafe { no_guard.launch(Step::Scalar.shape(n)?, &Stream::null(), &mut arguments) };
         // ANCHOR_END: no_guard
         say("launch the kernel without a guard, n = 1000", launched);
         let mut c = vec![f32::NAN; n];
@@ -850,7 +850,7 @@ fn out_of_bounds(cell: &mut Cell) -> Result<()> {
         ];
         // SAFETY: as above, and worse: the device stops this kernel.
         let launched =
-            unsafe { no_guard.launch(Step::Scalar.shape(n)?, ptr::null_mut(), &mut arguments) };
+            unsafe { no_guard.launch(Step::Scalar.shape(n)?, &Stream::null(), &mut arguments) };
         say("launch it with a pointer that leads nowhere", launched);
         say("wait for it", context.synchronize());
         say("allocate one float", DeviceMemory::allocate(1).map(drop));
