@@ -21,10 +21,11 @@ pub(crate) fn flush(a: f32) -> f32 {
     if bits & 0x7F80_0000 == 0 { f32::from_bits(bits & 0x8000_0000) } else { a }
 }
 
-/// NaN has one form.
+/// NaN has one form. On bits, since to the compiler every NaN is as good as another: it drops a choice between two of them.
 #[inline(always)]
 pub(crate) fn canonical(a: f32) -> f32 {
-    if a.is_nan() { f32::from_bits(0x7FFF_FFFF) } else { a }
+    let bits = a.to_bits();
+    f32::from_bits(if bits & 0x7FFF_FFFF > 0x7F80_0000 { 0x7FFF_FFFF } else { bits })
 }
 
 /// Between 0 and 1; NaN becomes 0.

@@ -11,7 +11,7 @@ mod rust;
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -153,9 +153,35 @@ pub fn declared(chapter: &Chapter, lock_file: &str, quick: bool) -> Result<Vec<I
 /// # Errors
 /// When a file cannot be read.
 pub fn sources(root: &Path, chapter: &str, dep_info_text: &str) -> Result<Vec<Input>> {
+    hashed(root, chapter, dep_info(dep_info_text))
+}
+
+/// As [`sources`], for a program without dep-info: every Rust file below the chapter's `src`.
+///
+/// # Errors
+/// When a file or folder cannot be read.
+pub fn sources_without_dep_info(root: &Path, chapter: &str) -> Result<Vec<Input>> {
+    let mut folders = vec![root.join("chapters").join(chapter).join("src")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("reading the folder {}", folder.display()))?;
+        for entry in entries {
+            let path = entry.with_context(|| format!("reading the folder {}", folder.display()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    hashed(root, chapter, files)
+}
+
+fn hashed(root: &Path, chapter: &str, files: Vec<PathBuf>) -> Result<Vec<Input>> {
     let folder = Path::new("chapters").join(chapter);
     let mut inputs = Vec::new();
-    for path in dep_info(dep_info_text) {
+    for path in files {
         let relative = path.strip_prefix(root).unwrap_or(&path);
         if !relative.starts_with(&folder) || relative.ends_with("Cargo.toml") {
             continue;
