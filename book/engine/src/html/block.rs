@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use record::{Output, Series, Table, Text, Value};
+use record::{Abscissa, Entry, Output, Series, Table, Text, Value};
 
 use super::{OutputInput, Shown, escape, lines, provenance, state, table};
 
@@ -64,6 +64,11 @@ fn outputs(input: &OutputInput<'_>, cell: &str) -> String {
         .flatten()
         .collect();
 
+    let tables: Vec<&Table> = pairs
+        .iter()
+        .filter_map(|pair| pair.recorded.map(|(_, output)| output).or(pair.own).and_then(as_table))
+        .collect();
+
     let mut html = String::new();
     let mut values: Vec<(Option<&Value>, Option<&Value>)> = Vec::new();
     let mut values_from = "";
@@ -89,8 +94,11 @@ fn outputs(input: &OutputInput<'_>, cell: &str) -> String {
                 let recorded = pair.recorded.and_then(|(device, output)| Some((device, as_table(output)?)));
                 html += &table::table(recorded, pair.own.and_then(as_table).map(|table| (own_device, table)));
             }
-            // What a figure shows has its table there.
-            Some(Output::Series(series)) if !figures.contains(&series.name.as_str()) => {
+            // What a figure shows has its table there, and a column of a table need not be said again.
+            Some(Output::Series(series))
+                if !figures.contains(&series.name.as_str())
+                    && !tables.iter().any(|table| is_column(table, series)) =>
+            {
                 let recorded = pair.recorded.and_then(|(device, output)| Some((device, as_series(output)?)));
                 html +=
                     &table::series(recorded, pair.own.and_then(as_series).map(|series| (own_device, series)));
@@ -155,10 +163,31 @@ fn same_name(a: &Output, b: &Output) -> bool {
     }
 }
 
+/// Whether the numbers of a series stand in one column of a table, in the rows that begin with its abscissas.
+fn is_column(table: &Table, series: &Series) -> bool {
+    let row = |x: &Abscissa| {
+        table.rows.iter().find(|row| match (row.first(), x) {
+            (Some(Entry::Text(first)), Abscissa::Label(label)) => first == label,
+            (Some(Entry::Number(first)), Abscissa::Number(number)) => first == number,
+            _ => false,
+        })
+    };
+    let stands_in = |column: usize| {
+        series.x.iter().zip(&series.points).all(|(x, point)| match row(x).and_then(|row| row.get(column)) {
+            Some(Entry::Number(number)) => point.value == Some(*number),
+            Some(Entry::NeedsGpu(())) => point.value.is_none(),
+            _ => false,
+        })
+    };
+    (1..table.columns.len()).any(stands_in)
+}
+
 fn texts(pair: &Pair<'_>) -> String {
     let shown = |text: &Text, class: &str| {
+        // Sentences are wrapped; what a terminal printed keeps its lines.
+        let prose = if text.text.lines().any(|line| line.len() > SENTENCE) { " prose" } else { "" };
         let text = lines(text.text.trim_end());
-        format!("<pre class=\"lab-text{class}\" tabindex=\"0\">{text}</pre>\n")
+        format!("<pre class=\"lab-text{class}{prose}\" tabindex=\"0\">{text}</pre>\n")
     };
     let recorded = pair.recorded.and_then(|(_, output)| text(output));
     match (recorded, pair.own.and_then(text)) {
@@ -171,6 +200,9 @@ fn texts(pair: &Pair<'_>) -> String {
         (None, None) => String::new(),
     }
 }
+
+/// No terminal is so wide: a longer line is a sentence.
+const SENTENCE: usize = 160;
 
 fn text(output: &Output) -> Option<&Text> {
     if let Output::Text(text) = output { Some(text) } else { None }
@@ -287,6 +319,17 @@ mod tests {
         );
         assert!(html.contains("colspan=\"2\">yours: Emulated H200</th>"), "{html}");
         assert_eq!(html.matches("<th scope=\"row\"").count(), 3, "{html}");
+    }
+
+    #[test]
+    fn a_series_that_stands_in_a_table_is_not_said_again() {
+        let table = Table::new("kernels").exact("kernel", "").exact("sectors", "");
+        let table = table.row(["scalar".into(), 4.0.into()]).row(["float4".into(), 16.0.into()]);
+        let told = Series::exact("sectors", "").point("scalar", 4.0).point("float4", 16.0);
+        let untold = Series::exact("lanes", "").point("scalar", 32.0).point("float4", 8.0);
+        assert!(is_column(&table, &told));
+        assert!(!is_column(&table, &untold));
+        assert!(!is_column(&table, &Series::exact("sectors", "").point("strided", 4.0)));
     }
 
     #[test]
