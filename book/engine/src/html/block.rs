@@ -202,7 +202,7 @@ fn texts(pair: &Pair<'_>) -> String {
 }
 
 /// No terminal is so wide: a longer line is a sentence.
-const SENTENCE: usize = 160;
+const SENTENCE: usize = 140;
 
 fn text(output: &Output) -> Option<&Text> {
     if let Output::Text(text) = output { Some(text) } else { None }

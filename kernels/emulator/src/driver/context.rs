@@ -74,6 +74,9 @@ driver! {
 
     /// Makes a context current above the others of this thread.
     call cuCtxPushCurrent 2000, cuCtxPushCurrent_v2 4000 (handle: CUcontext) {
+        if handle.is_null() {
+            return Err(CUresult::INVALID_VALUE);
+        }
         handle.get()?;
         state::push(handle);
         Ok(())
