@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_private() {
         check("in /home/alice2/x", Some("facts.a holds the absolute path /home/alice2/x"));
-        check("at \"/root/repo/target/debug/ch01\"", Some("/root/repo"));
+        check("at \"/srv/repo/target/debug/ch01\"", Some("/srv/repo"));
         check("-I/tmp/x/y", Some("/tmp/x/y"));
         check("file:/scratch/x", Some("/scratch/x"));
         check("C:\\Users\\x", Some("C:\\Users"));
