@@ -33,6 +33,14 @@ fn counts_and_times_come_from_their_own_records() {
 }
 
 #[test]
+fn entries_of_tables_are_named_by_row_and_column() {
+    assert_eq!(problems("ch01-sample.copies.strides[8, sectors] == 32"), "");
+    assert_eq!(problems("ch01-sample.copies.strides[8, rate] > ch01-sample.copies.rate[8] / 2"), "");
+    assert_snapshot!(problems("ch01-sample.copies.strides[9, sectors] == 32"), @"book/src/ch01-sample.md:4: table `strides` of cell `copies` has nothing at [9, sectors]");
+    assert_snapshot!(problems("ch01-sample.copies.strides[8] == 32"), @"book/src/ch01-sample.md:4: `strides` of cell `copies` is a table: add [row, column]");
+}
+
+#[test]
 fn a_broken_claim_fails_with_page_and_line() {
     assert_snapshot!(problems("ch01-sample.copies.rate[16] > 3 * ch01-sample.copies.rate[8]"), @"book/src/ch01-sample.md:4: the records do not bear out `ch01-sample.copies.rate[16] > 3 * ch01-sample.copies.rate[8]`: 4 000 GB/s > 3 × 2 000 GB/s is false");
 }
@@ -46,7 +54,7 @@ fn mixed_units_fail_with_page_and_line() {
 #[test]
 fn what_is_missing_fails_with_page_and_line() {
     assert_snapshot!(problems("ch01-sample.copies.trip@emulated > 0"), @"book/src/ch01-sample.md:4: `ch01-sample.copies.trip@emulated` has no value in the emulated record: a time that needs a GPU");
-    assert_snapshot!(problems("ch01-sample.copies.nothing > 0"), @"book/src/ch01-sample.md:4: cell `copies` of ch01-sample has no value or series `nothing`; there are: elements, ceiling, trip, rate, sectors");
+    assert_snapshot!(problems("ch01-sample.copies.nothing > 0"), @"book/src/ch01-sample.md:4: cell `copies` of ch01-sample has no value, series or table `nothing`; there are: elements, ceiling, trip, rate, sectors, strides");
     assert_snapshot!(problems("ch01-sample.run.device == 1"), @"book/src/ch01-sample.md:4: `ch01-sample.run.device` is a word, and a claim compares numbers");
     assert_snapshot!(problems("ch01-sample.copies.trip"), @"book/src/ch01-sample.md:4: a claim compares: it needs one of < <= > >= == !=");
 }

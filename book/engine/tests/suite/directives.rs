@@ -147,7 +147,7 @@ fn what_names_nothing_fails_with_page_and_line() {
     assert_snapshot!(problems("one\n{{#lab out ch01-sample.nothing}}\n"), @"book/src/ch01-sample.md:2: ch01-sample has no cell `nothing`; there are: copies, words");
     assert_snapshot!(problems("{{#lab out ch99-nothing.copies}}\n"), @"book/src/ch01-sample.md:1: there is no chapter `ch99-nothing`; there are: ch01-sample");
     assert_snapshot!(problems("{{#lab val ch01.copies.elements}}\n"), @"book/src/ch01-sample.md:1: references name the whole crate: write ch01-sample for ch01");
-    assert_snapshot!(problems("a {{#lab val ch01-sample.copies.nothing}} b\n"), @"book/src/ch01-sample.md:1: cell `copies` of ch01-sample has no value or series `nothing`; there are: elements, ceiling, trip, rate, sectors");
+    assert_snapshot!(problems("a {{#lab val ch01-sample.copies.nothing}} b\n"), @"book/src/ch01-sample.md:1: cell `copies` of ch01-sample has no value, series or table `nothing`; there are: elements, ceiling, trip, rate, sectors, strides");
     assert_snapshot!(problems("{{#lab val ch01-sample.copies.rate}}\n"), @"book/src/ch01-sample.md:1: `rate` of cell `copies` is a series: add one of [8] [16]");
     assert_snapshot!(problems("{{#lab val ch01-sample.copies.rate[9]}}\n"), @"book/src/ch01-sample.md:1: series `rate` of cell `copies` has nothing at [9]; it has [8] [16]");
     assert_snapshot!(problems("{{#lab val ch01-sample.run.nothing}}\n"), @"book/src/ch01-sample.md:1: the provenance of ch01-sample (h200) has no `nothing`; there are: seconds, device, compute_capability, cuda_driver, driver, host_cpu, os, rustc, cudarc, opt_level, commit, date");
