@@ -28,10 +28,6 @@ pub struct Settings {
 /// Checks that a run can do without. Bounds, alignment and barriers of divergent code are always checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Reads of memory that nothing has written.
-    pub init: bool,
-    /// Races in shared memory.
-    pub race: bool,
     /// Barriers that not every thread reaches.
     pub sync: bool,
     /// Operations on the same bytes that no stream, event or synchronisation orders.
@@ -87,11 +83,11 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "EMULATED_GPU_CHECK",
-        values: "bounds init race sync stream all, joined by commas",
+        values: "bounds sync stream all, joined by commas",
         default: "bounds",
-        help: "Reports reads of memory never written (init), races in shared memory (race), barriers that not every \
-               thread reaches (sync), operations on the same bytes that nothing orders (stream). Bounds and \
-               alignment are always checked.",
+        help: "Reports barriers that not every thread reaches (sync), and operations on the same bytes that nothing \
+               orders (stream). Bounds and alignment are always checked. Reads of memory never written and races \
+               in shared memory are not found yet.",
     },
     Setting {
         name: "EMULATED_GPU_COUNTERS",
@@ -198,7 +194,7 @@ impl Settings {
             checks: match value("EMULATED_GPU_CHECK") {
                 None => Checks::default(),
                 Some(text) => checks(text).ok_or_else(|| {
-                    wrong("EMULATED_GPU_CHECK", "bounds, init, race, sync, stream or all, joined by commas")
+                    wrong("EMULATED_GPU_CHECK", "bounds, sync, stream or all, joined by commas")
                 })?,
             },
             counters: value("EMULATED_GPU_COUNTERS").map(PathBuf::from),
@@ -232,11 +228,9 @@ fn checks(text: &str) -> Option<Checks> {
     for word in text.split(',') {
         match word.trim() {
             "bounds" => {}
-            "init" => checks.init = true,
-            "race" => checks.race = true,
             "sync" => checks.sync = true,
             "stream" => checks.stream = true,
-            "all" => checks = Checks { init: true, race: true, sync: true, stream: true },
+            "all" => checks = Checks { sync: true, stream: true },
             _ => return None,
         }
     }
@@ -266,12 +260,12 @@ mod tests {
             ("EMULATED_GPU_MODEL", "T4"),
             ("EMULATED_GPU_DEVICES", "2"),
             ("EMULATED_GPU_MEMORY", "512M"),
-            ("EMULATED_GPU_CHECK", "init, race"),
+            ("EMULATED_GPU_CHECK", "bounds, stream"),
             ("EMULATED_GPU_THREADS", ""),
         ])
         .unwrap();
         assert_eq!((settings.model.key, settings.devices, settings.memory), ("t4", 2, 512 << 20));
-        assert_eq!(settings.checks, Checks { init: true, race: true, ..Checks::default() });
+        assert_eq!(settings.checks, Checks { stream: true, ..Checks::default() });
         assert!(settings.threads >= 1);
     }
 
@@ -283,7 +277,7 @@ mod tests {
             "EMULATED_GPU_DEVICES=two is not understood; use a number from 0 to 64"
         );
         assert!(error("EMULATED_GPU_MODEL", "h300").contains("one of h200, h100, a100"));
-        assert!(error("EMULATED_GPU_CHECK", "races").contains("bounds, init, race"));
+        assert!(error("EMULATED_GPU_CHECK", "races").contains("bounds, sync, stream"));
         assert!(error("EMULATED_GPU_MEMORY", "8T").contains("512M or 8G"));
         assert!(error("EMULATED_GPU_CHEK", "all").contains("is no setting; there are EMULATED_GPU_MODEL"));
     }

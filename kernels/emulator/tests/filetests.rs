@@ -219,8 +219,6 @@ fn launches(text: &str) -> Vec<Request> {
                         for check in words {
                             match check {
                                 "sync" => request.checks.sync = true,
-                                "init" => request.checks.init = true,
-                                "race" => request.checks.race = true,
                                 _ => panic!("unknown check in `{line}`"),
                             }
                         }
