@@ -229,15 +229,7 @@ fn doctor(cell: &mut Cell) -> Result<()> {
         Table::new("doctor").measured("part", "").measured("here", "").measured("what to do", "");
     let mut say = |part: &str, here: String, fix: &str| table.push(row![part, here, fix]);
 
-    if lab::is_emulated(&context) {
-        say(
-            "GPU",
-            "none; the emulated one stands in".into(),
-            "all counts are exact; times need an NVIDIA GPU and its driver",
-        );
-    } else {
-        say("GPU", context.name()?, "");
-    }
+    say("GPU", context.name()?, lab::what_is_missing(&context));
     let old_driver = "CUDA 12.0 is the least for this book's PTX: install driver 525 or newer";
     say(
         "driver",

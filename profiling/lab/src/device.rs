@@ -76,7 +76,15 @@ pub fn open_device() -> Result<Arc<CudaContext>> {
     CudaContext::new(0).context("opening device 0")
 }
 
-/// Whether `context` is one of the emulated GPU. For benches and tools; a chapter passes on `None` instead.
+/// What this device cannot give, as a sentence for a reader; empty for a GPU.
+pub fn what_is_missing(context: &CudaContext) -> &'static str {
+    match is_emulated(context) {
+        true => "counts are exact; times need an NVIDIA GPU and its driver",
+        false => "",
+    }
+}
+
+/// Whether `context` is one of the emulated GPU. For tools; a chapter passes on `None` instead.
 pub fn is_emulated(context: &CudaContext) -> bool {
     context.name().is_ok_and(|name| is_emulated_name(&name))
 }

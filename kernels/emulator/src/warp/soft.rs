@@ -186,8 +186,12 @@ pub(crate) fn mul(a: f64, b: f64, rounding: Rounding, format: Format) -> u64 {
 
 /// `a * b + c`, rounded once
 pub(crate) fn fma(a: f64, b: f64, c: f64, rounding: Rounding, format: Format) -> u64 {
-    if !(a.is_finite() && b.is_finite() && c.is_finite()) {
+    if !(a.is_finite() && b.is_finite()) {
         return special(a * b + c, format);
+    }
+    // The product of two finite numbers is finite here, also where a double could not hold it.
+    if !c.is_finite() {
+        return special(c, format);
     }
     Exact::of(a).mul(Exact::of(b)).add(Exact::of(c), rounding).round(rounding, format)
 }
@@ -346,6 +350,14 @@ mod tests {
             let value = from_half(bits);
             let back = convert(value.into(), Rounding::Nearest, F16) as u16;
             prop_assert!(back == bits || value.is_nan() && bits & 0x7C00 == 0x7C00);
+        }
+    }
+
+    #[test]
+    fn a_product_that_no_double_holds_is_finite_still() {
+        for rounding in [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up] {
+            let sum = f64::from_bits(fma(f64::MAX, 2.0, f64::NEG_INFINITY, rounding, F64));
+            assert_eq!(sum, f64::NEG_INFINITY);
         }
     }
 }
