@@ -11,7 +11,7 @@ use super::{
     has,
     lanes::function,
     last_type,
-    memory::{self, Address, Target, Window, addresses, place, repeat_active, wait_a_little, window},
+    memory::{self, Address, Atomic, Target, Window, addresses, place, repeat_active, wait_a_little, window},
     soft,
 };
 use crate::{
@@ -111,7 +111,20 @@ where
     };
     let cache = d.cache();
     let ins = if place.long { d.plain(run::<u64, T, F>) } else { d.plain(run::<u32, T, F>) };
-    Ok(Ins { d: dest, a: place.row, b, c, e: target, f: cache << 8, x: place.offset, ..ins })
+    let kind = in_shared_memory(i) as u32;
+    Ok(Ins { d: dest, a: place.row, b, c, e: target, f: cache << 8 | kind, x: place.offset, ..ins })
+}
+
+/// How the hardware executes an atomic on shared memory: 32-bit integers, exchanges and swaps it has, the rest are loops.
+fn in_shared_memory(instruction: &Instruction) -> Atomic {
+    if has(instruction, "cas") {
+        return Atomic::Swap;
+    }
+    match last_type(instruction) {
+        "b32" | "u32" | "s32" => Atomic::Plain,
+        _ if has(instruction, "exch") => Atomic::Plain,
+        _ => Atomic::Loop,
+    }
 }
 
 const GLOBAL: u32 = 0;
@@ -188,7 +201,12 @@ where
             }
             let bytes = size_of::<T::Word>() as u64;
             let reached = if shared {
-                memory::shared(context, &mut host, bytes, Access::Atomic)
+                let offsets = host;
+                let reached = memory::shared(context, &mut host, bytes, Access::Atomic);
+                if reached.is_ok() {
+                    Atomic::from_code(ins.f).count(context, &offsets, bytes);
+                }
+                reached
             } else {
                 memory::global(context, ins.f >> 8, &mut host, bytes, Access::Atomic)
             };
