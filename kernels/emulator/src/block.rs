@@ -2,7 +2,9 @@
 
 use crate::{
     fault::{Cause, Place},
-    module::program::Program,
+    module::program::{BarrierKind, Program},
+    race::Race,
+    settings::Checks,
     warp::{Arrival, Context, Pause, Row, Threads, Wait, Warp},
 };
 
@@ -17,6 +19,8 @@ pub(crate) struct Block {
     warps: Vec<Warp>,
     shared: Vec<Row<u32>>,
     barriers: [BarrierState; 16],
+    /// The shadow of shared memory, if something is looked for there.
+    race: Option<Box<Race>>,
     /// The divergent barrier check is on.
     pub(crate) check_sync: bool,
     /// What it has printed, while others run.
@@ -43,7 +47,7 @@ pub(crate) enum Turn {
 
 impl Block {
     /// Room for a block.
-    pub(crate) fn new(threads: Threads, check_sync: bool) -> Block {
+    pub(crate) fn new(threads: Threads, checks: Checks) -> Block {
         let warps = threads.count().div_ceil(32);
         // One row more than asked for, so that wide reads of the last words stay inside.
         let shared = (threads.total_shared as usize).div_ceil(128) + 1;
@@ -52,7 +56,8 @@ impl Block {
             warps: (0..warps).map(Warp::new).collect(),
             shared: vec![Row([0; 32]); shared],
             barriers: [BarrierState::default(); 16],
-            check_sync,
+            race: Race::new(checks, warps, threads.total_shared),
+            check_sync: checks.sync,
             printed: Vec::new(),
         }
     }
@@ -64,6 +69,9 @@ impl Block {
         // The same bytes as fresh device memory: a kernel that relies on zeros goes wrong here too.
         self.shared.fill(Row([0xA0A0_A0A0; 32]));
         self.barriers = [BarrierState::default(); 16];
+        if let Some(race) = &mut self.race {
+            race.start(self.shared.as_ptr().cast());
+        }
         for warp in &mut self.warps {
             warp.start(program, &self.threads);
         }
@@ -73,6 +81,7 @@ impl Block {
     pub(crate) fn run(&mut self, context: &mut Context, program: &Program, fuel: &mut i64) -> Turn {
         context.shared = self.shared.as_mut_ptr().cast();
         context.shared_bytes = self.threads.total_shared;
+        context.race = std::ptr::null_mut();
         let mut rounds = 0;
         loop {
             let mut ran = false;
@@ -87,8 +96,12 @@ impl Block {
             if self.warps.iter().all(|warp| warp.live == 0) {
                 return Turn::Done;
             }
-            if !ran && !self.complete_barriers(context) {
-                return self.stuck(program);
+            if !ran {
+                match self.complete_barriers(context, program) {
+                    Ok(true) => {}
+                    Ok(false) => return self.stuck(program),
+                    Err(turn) => return turn,
+                }
             }
             rounds = if waiting { rounds + 1 } else { 0 };
             if rounds == ROUNDS {
@@ -118,6 +131,10 @@ impl Block {
             context.polls = 0;
             let before = context.counters.warp_instructions;
             let live = self.warps[number].live;
+            if let Some(race) = &mut self.race {
+                race.enter(number as u32);
+                context.race = &raw mut **race;
+            }
             let pause = self.warps[number].run(index, context, program, &self.threads);
             let executed = context.counters.warp_instructions - before;
             *fuel -= executed as i64;
@@ -127,7 +144,7 @@ impl Block {
                 Pause::Slice => *waiting &= context.polls > 0,
                 Pause::Barrier(arrival) => {
                     *waiting = false;
-                    self.arrive(number, &arrival, program)?;
+                    self.arrive(number, &arrival);
                 }
                 Pause::Stop(place) => return Err(Turn::Stop(place, number as u32)),
                 Pause::Meet | Pause::Done => *waiting = false,
@@ -139,7 +156,7 @@ impl Block {
                 return Err(Turn::Fault(Box::new(Cause::Budget { limit: 0 }), place, number as u32, lanes));
             }
             if self.warps[number].live != live {
-                self.complete_barriers(context);
+                self.complete_barriers(context, program)?;
             }
             index += 1;
             // A strand that only waits for a barrier or exited leaves the others as they are.
@@ -156,17 +173,10 @@ impl Block {
         Ok(ran)
     }
 
-    fn arrive(&mut self, number: usize, arrival: &Arrival, program: &Program) -> Result<(), Turn> {
-        let warp = &self.warps[number];
-        if self.check_sync && arrival.aligned && !arrival.whole {
-            let cause =
-                Cause::DivergentBarrier { barrier: arrival.index, active: arrival.lanes, live: warp.live };
-            return Err(Turn::Fault(
-                Box::new(cause),
-                place_of(arrival, program),
-                number as u32,
-                arrival.lanes,
-            ));
+    fn arrive(&mut self, number: usize, arrival: &Arrival) {
+        if let Some(race) = &mut self.race {
+            let goes_on = !arrival.whole || arrival.kind == BarrierKind::Arrive;
+            race.arrive(arrival.index, number as u32, goes_on);
         }
         let barrier = &mut self.barriers[arrival.index as usize];
         // A whole warp counts as 32 threads where threads are counted, even if it has fewer.
@@ -175,11 +185,43 @@ impl Block {
             _ => arrival.lanes.count_ones(),
         };
         barrier.votes += arrival.votes.count_ones();
-        Ok(())
+    }
+
+    /// Warps whose lanes do not all come to a barrier where all must. While lanes only come one by one, as after one of
+    /// them has waited for a lock, nothing is wrong.
+    fn divergent(&self, index: u32, program: &Program) -> Option<Turn> {
+        for (number, warp) in self.warps.iter().enumerate() {
+            let mut arrivals = warp.strands.iter().filter_map(|strand| match &strand.wait {
+                Wait::Barrier(arrival) if arrival.index == index && arrival.aligned => Some(arrival),
+                _ => None,
+            });
+            let Some(first) = arrivals.next() else { continue };
+            let (mut here, mut elsewhere) = (first.lanes, None);
+            for arrival in arrivals {
+                if arrival.at == first.at {
+                    here |= arrival.lanes;
+                } else {
+                    elsewhere = Some(place_of(arrival, program));
+                }
+            }
+            let started = self.threads.lanes(number as u32);
+            if here == started {
+                continue;
+            }
+            let exited = (started & !warp.live).count_ones();
+            let others = match elsewhere {
+                Some(place) => format!("others wait at it elsewhere: PTX line {}", place.ptx_line),
+                None if exited > 0 => format!("{exited} of the warp have exited without it"),
+                None => "others of the warp are elsewhere".into(),
+            };
+            let cause = Cause::DivergentBarrier { barrier: index, active: here, warp: started, others };
+            return Some(Turn::Fault(Box::new(cause), place_of(first, program), number as u32, here));
+        }
+        None
     }
 
     /// Releases the threads at every complete barrier.
-    fn complete_barriers(&mut self, context: &mut Context) -> bool {
+    fn complete_barriers(&mut self, context: &mut Context, program: &Program) -> Result<bool, Turn> {
         let live: u32 = self.warps.iter().map(|warp| warp.live.count_ones()).sum();
         let mut any = false;
         for index in 0..16 {
@@ -195,7 +237,22 @@ impl Block {
             if state.arrived < expected {
                 continue;
             }
+            if self.check_sync
+                && let Some(turn) = self.divergent(index, program)
+            {
+                return Err(turn);
+            }
             let there: Vec<_> = self.at_barrier(index).map(|(warp, strand, _)| (warp, strand)).collect();
+            if let Some(race) = &mut self.race {
+                let (mut released, mut live) = ([0; 32], [0; 32]);
+                for (number, warp) in self.warps.iter().enumerate().take(32) {
+                    live[number] = warp.live;
+                }
+                for &(warp, strand) in &there {
+                    released[warp % 32] |= self.warps[warp].lanes(strand);
+                }
+                race.complete(index, &released, &live);
+            }
             for (warp, strand) in there {
                 self.warps[warp].release(strand, state.votes, state.arrived);
             }
@@ -206,7 +263,7 @@ impl Block {
         if any {
             self.warps.iter_mut().filter(|warp| warp.strands.len() > 1).for_each(Warp::merge);
         }
-        any
+        Ok(any)
     }
 
     fn at_barrier(&self, index: u32) -> impl Iterator<Item = (usize, usize, &Arrival)> {

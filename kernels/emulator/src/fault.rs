@@ -50,6 +50,8 @@ pub enum Access {
     Store,
     /// `atom`, `red`
     Atomic,
+    /// `atom.exch`, which needs no value to be there before.
+    Exchange,
 }
 
 /// A state space, as reports name it.
@@ -99,12 +101,31 @@ pub enum Cause {
         /// The first byte.
         address: u64,
     },
-    /// A read of shared memory that no thread has written.
+    /// A read of bytes that nothing has written.
     Uninitialised {
+        /// Load or atomic.
+        access: Access,
+        /// Global or shared.
+        space: Space,
         /// The first byte.
         address: u64,
         /// How many bytes.
         bytes: u64,
+        /// How many of them nothing has written.
+        unwritten: u64,
+        /// Where they are.
+        near: Near,
+    },
+    /// Two threads of a block use the same bytes of shared memory, one of them to write, and nothing orders them.
+    Race {
+        /// The later access.
+        access: Access,
+        /// The first byte of it.
+        address: u64,
+        /// How many bytes.
+        bytes: u64,
+        /// The earlier one.
+        earlier: Box<Earlier>,
     },
     /// Threads wait at a barrier that others will never reach.
     Barrier {
@@ -123,8 +144,10 @@ pub enum Cause {
         barrier: u32,
         /// Lanes that execute it.
         active: u32,
-        /// Lanes of the warp that have not exited.
-        live: u32,
+        /// All lanes of the warp.
+        warp: u32,
+        /// Where the others are.
+        others: String,
     },
     /// Lanes of a warp wait for others that will never come.
     WarpSync {
@@ -163,6 +186,23 @@ pub enum Cause {
     },
 }
 
+/// The earlier side of a race.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Earlier {
+    /// Load, store or atomic.
+    pub access: Access,
+    /// `threadIdx` of the thread that did it.
+    pub thread: [u32; 3],
+    /// The later side is in the same warp.
+    pub same_warp: bool,
+    /// Where.
+    pub place: Place,
+    /// The thread's number in its block, from which the launch finds `thread`.
+    pub(crate) number: u32,
+    /// What stands for the instruction, from which the launch finds `place`.
+    pub(crate) site: u32,
+}
+
 /// What is around an address that belongs to nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Near {
@@ -190,6 +230,7 @@ impl Fault {
             Cause::Target { .. } => 718,
             Cause::Trap
             | Cause::Uninitialised { .. }
+            | Cause::Race { .. }
             | Cause::Barrier { .. }
             | Cause::DivergentBarrier { .. }
             | Cause::WarpSync { .. } => 719,
@@ -243,8 +284,17 @@ impl Cause {
                 format!("{access} of {} at a misaligned address in {space} memory", count(*bytes, "byte"))
             }
             Cause::ReadOnly { .. } => "store to constant memory".into(),
-            Cause::Uninitialised { bytes, .. } => {
-                format!("load of {} of shared memory that nothing has written", count(*bytes, "byte"))
+            Cause::Uninitialised { access, space, bytes, .. } => {
+                format!("{access} of {} of {space} memory that nothing has written", count(*bytes, "byte"))
+            }
+            Cause::Race { access, bytes, earlier, .. } => {
+                let reads = |access| access == Access::Load;
+                let kind = match (reads(*access), reads(earlier.access)) {
+                    (true, _) => "read after write",
+                    (false, true) => "write after read",
+                    (false, false) => "write after write",
+                };
+                format!("race in shared memory, {kind}: {access} of {}", count(*bytes, "byte"))
             }
             Cause::Barrier { barrier, waiting, expected, .. } => format!(
                 "barrier {barrier} is never complete: {} of {} wait at it",
@@ -325,21 +375,65 @@ impl Cause {
                 ("rule", "kernels read constant memory, and the host writes it".into()),
                 ("do", "use `__device__` instead of `__constant__`".into()),
             ],
-            Cause::Uninitialised { address, .. } => vec![
-                ("address", format!("{address:#x}")),
-                ("rule", "shared memory holds nothing defined when a block starts".into()),
-                (
+            Cause::Uninitialised { space, address, bytes, unwritten, near, .. } => {
+                let mut details = vec![("address", format!("{address:#x}"))];
+                if let Near::Live(allocation) = near {
+                    let offset = count(address - allocation.address, "byte");
+                    details.push(("in", format!("{}, {offset} from its start", describe(allocation))));
+                }
+                if unwritten < bytes {
+                    details.push(("written", format!("{} of the {bytes} bytes", bytes - unwritten)));
+                }
+                if *space == Space::Shared {
+                    details.push(("rule", "shared memory holds nothing defined when a block starts".into()));
+                    let barrier =
+                        "write it first, and put a barrier between the write and reads by other threads";
+                    details.push(("do", barrier.into()));
+                } else {
+                    details
+                        .push(("rule", "allocated memory holds nothing defined until it is written".into()));
+                    let copy = "copy or set all of it before the launch, or check which index is read";
+                    details.push(("do", copy.into()));
+                }
+                details
+            }
+            Cause::Race { address, earlier, .. } => {
+                let [x, y, z] = earlier.thread;
+                let whose = if earlier.same_warp { "of the same warp" } else { "of another warp" };
+                let mut details = vec![
+                    ("address", format!("{address:#x}")),
+                    ("earlier", format!("{} by thread ({x}, {y}, {z}), {whose}", earlier.access)),
+                ];
+                let place = &earlier.place;
+                if let Some((file, line, column)) = &place.source {
+                    details.push(("", format!("source {file}:{line}:{column}")));
+                }
+                let (line, instruction, function) = (place.ptx_line, &place.instruction, &place.function);
+                details.push(("", format!("PTX line {line}: {instruction}, in {function}")));
+                details.push((
+                    "rule",
+                    "two threads may use the same bytes, one of them to write, only with a barrier between"
+                        .into(),
+                ));
+                details.push((
                     "do",
-                    "write it first, and put a barrier between the write and reads by other threads".into(),
-                ),
-            ],
+                    if earlier.same_warp {
+                        "put `__syncwarp()` or `__syncthreads()` between the two lines"
+                    } else {
+                        "put `__syncthreads()` between the two lines"
+                    }
+                    .into(),
+                ));
+                details
+            }
             Cause::Barrier { others, .. } => vec![
                 ("others", others.clone()),
                 ("rule", "a barrier completes when all threads that it counts have arrived".into()),
                 ("do", "move the barrier out of code that only some threads reach".into()),
             ],
-            Cause::DivergentBarrier { active, live, .. } => vec![
-                ("lanes", format!("{active:#010x} of {live:#010x}")),
+            Cause::DivergentBarrier { active, warp, others, .. } => vec![
+                ("lanes", format!("{active:#010x} of {warp:#010x}")),
+                ("others", others.clone()),
                 (
                     "rule",
                     "`__syncthreads()` may stand in conditional code only if all threads of the block agree"
@@ -382,7 +476,7 @@ impl fmt::Display for Access {
         f.write_str(match self {
             Access::Load => "load",
             Access::Store => "store",
-            Access::Atomic => "atomic",
+            Access::Atomic | Access::Exchange => "atomic",
         })
     }
 }

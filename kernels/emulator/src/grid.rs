@@ -162,6 +162,7 @@ impl Grid<'_> {
             frame: 0,
             shared: std::ptr::null_mut(),
             shared_bytes: 0,
+            race: std::ptr::null_mut(),
             params: self.launch.params.as_ptr(),
             param_bytes: self.launch.params.len() as u32,
             table: Arc::clone(&self.table),
@@ -258,8 +259,8 @@ impl Grid<'_> {
     }
 
     fn start(&self, number: u64, free: &mut Vec<Block>) -> Block {
-        let sync = self.machine.settings.checks.sync;
-        let mut block = free.pop().unwrap_or_else(|| Block::new(self.threads, sync));
+        let checks = self.machine.settings.checks;
+        let mut block = free.pop().unwrap_or_else(|| Block::new(self.threads, checks));
         let multiprocessor = (number % u64::from(self.machine.model.multiprocessors.max(1))) as u32;
         block.start(self.index(number), multiprocessor, &self.launch.kernel.program);
         block
@@ -326,6 +327,17 @@ impl Grid<'_> {
                     Near::Nothing
                 };
                 Cause::OutOfBounds { access, space, address, bytes, near }
+            }
+            Cause::Uninitialised {
+                access, space: space @ Space::Global, address, bytes, unwritten, ..
+            } => {
+                let near = self.machine.memory.find(address).map_or(Near::Nothing, Near::Live);
+                Cause::Uninitialised { access, space, address, bytes, unwritten, near }
+            }
+            Cause::Race { access, address, bytes, mut earlier } => {
+                earlier.thread = self.threads.thread(earlier.number);
+                earlier.place = self.launch.kernel.program.find(earlier.site).unwrap_or_default();
+                Cause::Race { access, address, bytes, earlier }
             }
             cause => cause,
         }

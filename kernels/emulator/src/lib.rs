@@ -14,5 +14,6 @@ pub mod model;
 pub mod module;
 mod printf;
 pub mod ptx;
+mod race;
 pub mod settings;
 mod warp;

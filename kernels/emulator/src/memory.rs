@@ -6,6 +6,9 @@
 //!
 //! Every allocation starts on a page of its own, behind a page that belongs to nobody, and an address is not given out
 //! again before the whole range has been used: most out-of-range accesses and uses after free hit no allocation at all.
+//!
+//! Where reads of bytes that nothing has written are looked for, a third range at another fixed distance holds one byte
+//! for each byte of device memory: [`DEFINED`] once it is written, 0 before. Its pages come with the first use.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -104,6 +107,8 @@ pub struct Memory {
     reserved: u64,
     /// What to add to an address of the reserved range to reach its bytes.
     distance: u64,
+    /// What to add to reach what is known of its bytes, or 0 where that is not tracked.
+    shadow: u64,
     /// Bytes that may be allocated on the device.
     capacity: u64,
     state: RwLock<State>,
@@ -178,6 +183,8 @@ pub(crate) struct Range {
     pub(crate) end: u64,
     /// What to add to an address to reach its byte.
     pub(crate) distance: u64,
+    /// What to add to an address to reach what is known of its byte, or 0 where all bytes count as written.
+    pub(crate) shadow: u64,
     /// Kernels must not write to it.
     pub(crate) constant: bool,
 }
@@ -190,6 +197,9 @@ impl Table {
         (address < range.end).then_some(range)
     }
 }
+
+/// What the shadow of a byte holds once the byte is written.
+pub(crate) const DEFINED: u8 = 0xFF;
 
 const PAGE: u64 = 4096;
 /// Freed allocations that reports can still name.
@@ -215,6 +225,7 @@ impl Memory {
                         base,
                         reserved,
                         distance: bytes.wrapping_sub(base),
+                        shadow: 0,
                         capacity,
                         state: RwLock::default(),
                     });
@@ -230,6 +241,18 @@ impl Memory {
                 return Err(Error::OutOfMemory);
             }
         }
+    }
+
+    /// Tracks which bytes of device memory have been written, from now on. Nothing may be allocated yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] when the host cannot reserve addresses for it.
+    pub fn track_writes(&mut self) -> Result<(), Error> {
+        if self.shadow == 0 {
+            self.shadow = reserve(self.reserved).ok_or(Error::OutOfMemory)?.wrapping_sub(self.base);
+        }
+        Ok(())
     }
 
     /// Allocates `bytes` on a page of their own.
@@ -251,6 +274,9 @@ impl Memory {
         } else {
             let address = self.room(&mut state, size).ok_or(Error::OutOfMemory)?;
             map(Some(address.wrapping_add(self.distance)), size).ok_or(Error::OutOfMemory)?;
+            if self.is_tracked(kind) {
+                map(Some(address.wrapping_add(self.shadow)), size).ok_or(Error::OutOfMemory)?;
+            }
             address
         };
         if kind != Kind::Pinned {
@@ -362,6 +388,26 @@ impl Memory {
         Ok(self.pointer(&allocation, address))
     }
 
+    /// Notes that the host has written the `bytes` at a device address. Those of host memory count as written anyway.
+    pub fn define(&self, address: u64, bytes: u64) {
+        if let Some(shadow) = self.shadow_pointer(address, bytes) {
+            // SAFETY: `shadow_pointer` vouches for that many bytes.
+            unsafe { shadow.write_bytes(DEFINED, bytes as usize) };
+        }
+    }
+
+    /// Where what is known of `bytes` at `address` is found, if it is tracked. It stays there until they are freed.
+    pub(crate) fn shadow_pointer(&self, address: u64, bytes: u64) -> Option<*mut u8> {
+        let allocation = self.find(address).filter(|allocation| self.is_tracked(allocation.kind))?;
+        let shadow = std::ptr::with_exposed_provenance_mut(address.wrapping_add(self.shadow) as usize);
+        (bytes <= allocation.end() - address).then_some(shadow)
+    }
+
+    /// Only memory that the host cannot write behind the driver's back is tracked. Variables start as zeros or values.
+    fn is_tracked(&self, kind: Kind) -> bool {
+        self.shadow != 0 && kind == Kind::Device
+    }
+
     /// Bytes of the device that are free.
     pub fn available(&self) -> u64 {
         self.capacity.saturating_sub(self.read().used)
@@ -407,6 +453,7 @@ impl Memory {
             start: allocation.address,
             end: allocation.end(),
             distance: (self.pointer(allocation, allocation.address) as u64).wrapping_sub(allocation.address),
+            shadow: if self.is_tracked(allocation.kind) { self.shadow } else { 0 },
             constant: allocation.kind == Kind::Constant,
         };
         let ranges = state.live.values().map(range).collect();
@@ -488,6 +535,10 @@ impl Memory {
             // Freed device memory loses its bytes and its access, and its addresses stay reserved.
             Kind::Device | Kind::Global | Kind::Constant => {
                 let _ = map_with(Some(allocation.address.wrapping_add(self.distance)), size, libc::PROT_NONE);
+                if self.is_tracked(allocation.kind) {
+                    let _ =
+                        map_with(Some(allocation.address.wrapping_add(self.shadow)), size, libc::PROT_NONE);
+                }
             }
         }
     }
@@ -512,6 +563,9 @@ impl Drop for Memory {
         }
         release(self.base, self.reserved);
         release(self.base.wrapping_add(self.distance), self.reserved);
+        if self.shadow != 0 {
+            release(self.base.wrapping_add(self.shadow), self.reserved);
+        }
     }
 }
 
@@ -574,6 +628,25 @@ mod tests {
         assert_eq!(memory.find(a), None);
         assert_eq!(memory.find_freed(a + 4999).map(|allocation| allocation.address), Some(a));
         assert_ne!(memory.allocate(5000, Kind::Device), Ok(a), "addresses are not given out again at once");
+    }
+
+    #[test]
+    fn written_bytes_are_known_until_they_are_freed() {
+        let mut memory = memory();
+        assert!(memory.shadow_pointer(0, 1).is_none(), "nothing is tracked unless asked for");
+        memory.track_writes().unwrap();
+        let a = memory.allocate(64, Kind::Device).unwrap();
+        let shadow = memory.shadow_pointer(a, 64).unwrap();
+        memory.define(a + 8, 4);
+        // SAFETY: `shadow_pointer` vouches for 64 bytes.
+        let known = unsafe { std::slice::from_raw_parts(shadow, 64) };
+        assert!(known.iter().enumerate().all(|(at, &byte)| (byte == DEFINED) == (8..12).contains(&at)));
+        assert!(memory.shadow_pointer(a, 65).is_none());
+        let managed = memory.allocate(64, Kind::Managed).unwrap();
+        assert!(memory.shadow_pointer(managed, 1).is_none(), "the host writes managed memory unseen");
+        assert_eq!(memory.table().find(managed).unwrap().shadow, 0);
+        memory.free(a).unwrap();
+        assert!(memory.shadow_pointer(a, 1).is_none());
     }
 
     #[test]

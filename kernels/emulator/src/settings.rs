@@ -28,10 +28,19 @@ pub struct Settings {
 /// Checks that a run can do without. Bounds, alignment and barriers of divergent code are always checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
+    /// Reads of device and shared memory that nothing has written.
+    pub init: bool,
+    /// Races between the threads of a block in shared memory.
+    pub race: bool,
     /// Barriers that not every thread reaches.
     pub sync: bool,
     /// Operations on the same bytes that no stream, event or synchronisation orders.
     pub stream: bool,
+}
+
+impl Checks {
+    /// Every check.
+    pub const ALL: Checks = Checks { init: true, race: true, sync: true, stream: true };
 }
 
 /// What is written to standard error.
@@ -83,11 +92,11 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "EMULATED_GPU_CHECK",
-        values: "bounds sync stream all, joined by commas",
+        values: "bounds init race sync stream all, joined by commas",
         default: "bounds",
-        help: "Reports barriers that not every thread reaches (sync), and operations on the same bytes that nothing \
-               orders (stream). Bounds and alignment are always checked. Reads of memory never written and races \
-               in shared memory are not found yet.",
+        help: "Reports reads of device and shared memory that nothing has written (init), races between the threads of \
+               a block in shared memory (race), barriers that not every thread reaches (sync), and operations on the \
+               same bytes that nothing orders (stream). Bounds and alignment are always checked.",
     },
     Setting {
         name: "EMULATED_GPU_COUNTERS",
@@ -194,7 +203,7 @@ impl Settings {
             checks: match value("EMULATED_GPU_CHECK") {
                 None => Checks::default(),
                 Some(text) => checks(text).ok_or_else(|| {
-                    wrong("EMULATED_GPU_CHECK", "bounds, sync, stream or all, joined by commas")
+                    wrong("EMULATED_GPU_CHECK", "bounds, init, race, sync, stream or all, joined by commas")
                 })?,
             },
             counters: value("EMULATED_GPU_COUNTERS").map(PathBuf::from),
@@ -228,9 +237,11 @@ fn checks(text: &str) -> Option<Checks> {
     for word in text.split(',') {
         match word.trim() {
             "bounds" => {}
+            "init" => checks.init = true,
+            "race" => checks.race = true,
             "sync" => checks.sync = true,
             "stream" => checks.stream = true,
-            "all" => checks = Checks { sync: true, stream: true },
+            "all" => checks = Checks::ALL,
             _ => return None,
         }
     }
@@ -277,7 +288,8 @@ mod tests {
             "EMULATED_GPU_DEVICES=two is not understood; use a number from 0 to 64"
         );
         assert!(error("EMULATED_GPU_MODEL", "h300").contains("one of h200, h100, a100"));
-        assert!(error("EMULATED_GPU_CHECK", "races").contains("bounds, sync, stream"));
+        assert!(error("EMULATED_GPU_CHECK", "races").contains("bounds, init, race, sync, stream"));
+        assert_eq!(read(&[("EMULATED_GPU_CHECK", "all")]).unwrap().checks, Checks::ALL);
         assert!(error("EMULATED_GPU_MEMORY", "8T").contains("512M or 8G"));
         assert!(error("EMULATED_GPU_CHEK", "all").contains("is no setting; there are EMULATED_GPU_MODEL"));
     }

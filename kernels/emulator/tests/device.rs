@@ -78,6 +78,12 @@ fn launch(text: &str, request: &Request) -> Result<Vec<Vec<u8>>, String> {
         let (value, bytes) = match param {
             Param::In { bytes } => (buffer(bytes), bytes.len()),
             Param::Out { bytes, .. } => (buffer(&vec![0; bytes.len()]), bytes.len()),
+            Param::New { bytes } => (alloc(*bytes as usize), *bytes as usize),
+            Param::Freed { bytes } => {
+                let address = alloc(*bytes as usize);
+                ok!(cuMemFree_v2(address));
+                (address, 0)
+            }
             Param::Number(bytes) => {
                 values.push(bytes.clone());
                 buffers.push((0, 0));

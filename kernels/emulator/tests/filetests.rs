@@ -3,6 +3,9 @@
 //! `tests/ptx/run/*.ptx` run on every vector unit that this host has, on one host thread and on two, with the same results
 //! and counts. `launches` tells the format; `device.rs` runs the same files through a driver.
 //!
+//! Every launch runs a second time with all checks on, for nothing there is wrong; `check bounds` is for those that do what
+//! the manual forbids and GPUs allow.
+//!
 //! A file with the line `// counts vary` has threads that wait for each other: how often they look is not determined.
 //!
 //! `tests/ptx/fault/*.ptx` launch in the same way and end in a fault, whose report is a snapshot.
@@ -12,7 +15,7 @@ mod machine;
 
 use std::fmt::Write as _;
 
-use emulator::{grid::Stop, module::Level};
+use emulator::{grid::Stop, memory::Kind, module::Level, settings::Checks};
 use launches::{Param, Request, compare, files, launches};
 use machine::{Gpu, Shape};
 
@@ -23,7 +26,7 @@ fn run() {
         for level in Level::all() {
             let mut counts = Vec::new();
             for threads in [1, 2] {
-                match check(&text, level, threads) {
+                match check(&text, level, threads, Checks::default()) {
                     Ok(found) => counts.push(found),
                     Err(error) => {
                         writeln!(failures, "{name} ({level:?}, {threads} threads): {error}").unwrap()
@@ -42,12 +45,26 @@ fn run() {
 }
 
 #[test]
+fn no_check_complains_of_what_is_right() {
+    let mut failures = String::new();
+    for (name, text) in files("run") {
+        for level in [Level::host(), Level::Baseline] {
+            if let Err(error) = check(&text, level, 1, Checks::ALL) {
+                writeln!(failures, "{name} ({level:?}): {error}").unwrap();
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+#[test]
 fn fault() {
     for (name, text) in files("fault") {
         let reports: Vec<String> = launches(&text)
             .iter()
             .map(|launch| {
-                let gpu = Gpu::load(&text, Level::host()).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let gpu = Gpu::load_with(&text, Level::host(), launch.checks.unwrap_or_default());
+                let gpu = gpu.unwrap_or_else(|error| panic!("{name}: {error}"));
                 match launch.run(gpu, 1).1 {
                     Err(Stop::Fault(fault)) => {
                         format!("CUDA error {}\n{}", fault.cuda_error(), hide(&fault.to_string()))
@@ -79,15 +96,21 @@ fn hide(report: &str) -> String {
     hidden
 }
 
-fn check(text: &str, level: Level, threads: usize) -> Result<Vec<Vec<(&'static str, u64)>>, String> {
+fn check(
+    text: &str,
+    level: Level,
+    threads: usize,
+    checks: Checks,
+) -> Result<Vec<Vec<(&'static str, u64)>>, String> {
     let mut all = Vec::new();
-    for launch in launches(text) {
-        let gpu = Gpu::load(text, level).map_err(|error| error.to_string())?;
-        let (gpu, result, buffers) = {
-            let (gpu, result, buffers) = launch.run_all(gpu, threads);
-            (gpu, result, buffers)
-        };
-        let counters = result.map_err(|stop| format!("{}: {stop:?}", launch.kernel))?;
+    for mut launch in launches(text) {
+        let checks = *launch.checks.get_or_insert(checks);
+        let gpu = Gpu::load_with(text, level, checks).map_err(|error| error.to_string())?;
+        let (gpu, result, buffers) = launch.run_all(gpu, threads);
+        let counters = result.map_err(|stop| match stop {
+            Stop::Fault(fault) => format!("{}:\n{fault}", launch.kernel),
+            stop => format!("{}: {stop:?}", launch.kernel),
+        })?;
         for (number, (param, address)) in launch.params.iter().zip(&buffers).enumerate() {
             if let Param::Out { ty, bytes, distance } = param {
                 let found = gpu.download::<u8>(*address, bytes.len());
@@ -125,7 +148,6 @@ impl Request {
         threads: usize,
     ) -> (Gpu, Result<emulator::counters::Counters, Stop>, Vec<u64>) {
         gpu.settings.threads = threads;
-        gpu.settings.checks = self.checks;
         gpu.settings.budget = self.budget.unwrap_or(10_000_000);
         let mut values = Vec::new();
         let mut addresses = Vec::new();
@@ -133,6 +155,12 @@ impl Request {
             let address = match param {
                 Param::In { bytes } => gpu.upload(bytes),
                 Param::Out { bytes, .. } => gpu.upload(&vec![0u8; bytes.len()]),
+                Param::New { bytes } => gpu.memory.allocate(*bytes, Kind::Device).unwrap(),
+                Param::Freed { bytes } => {
+                    let address = gpu.memory.allocate(*bytes, Kind::Device).unwrap();
+                    gpu.memory.free(address).unwrap();
+                    address
+                }
                 Param::Number(bytes) => {
                     values.push(bytes.clone());
                     addresses.push(0);

@@ -161,6 +161,11 @@ pub(crate) fn host_pointer(address: u64, bytes: u64) -> Result<*mut u8> {
     allocation.device.memory()?.host_pointer(address, bytes).map_err(code)
 }
 
+/// Where what is known of `bytes` at a device address is found: nothing, if they count as written in any case.
+pub(crate) fn shadow_pointer(address: u64, bytes: u64) -> Option<*mut u8> {
+    find(address)?.device.memory().ok()?.shadow_pointer(address, bytes)
+}
+
 /// Sets what `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` answers.
 pub(crate) fn set_sync_memops(address: u64, on: bool) -> Result {
     let start = find(address).ok_or(CUresult::INVALID_VALUE)?.address;

@@ -11,6 +11,7 @@ use super::{
     stream::{self, CUstream},
     work::{self, Work},
 };
+use crate::memory::DEFINED;
 
 /// A copy: `depth` slices of `height` rows of `width` bytes.
 #[derive(Clone, Copy)]
@@ -332,6 +333,8 @@ impl Copy {
         }
         let from = self.from.resolve(self)?;
         let to = self.to.resolve(self)?;
+        let known = |side: &Side| allocations::shadow_pointer(side.address, side.extent(self)?);
+        let (known_from, known_to) = (known(&self.from), known(&self.to));
         for slice in 0..self.depth {
             for row in 0..self.height {
                 let from_offset = (slice * self.from.slice + row * self.from.pitch) as usize;
@@ -339,6 +342,20 @@ impl Copy {
                 // SAFETY: `resolve` vouches for memory of devices up to the last row; for other memory of the host,
                 // the caller promises it. Both may overlap, which `copy` allows.
                 unsafe { std::ptr::copy(from.add(from_offset), to.add(to_offset), self.width as usize) };
+                if let Some(known_to) = known_to {
+                    // A copy of bytes that nothing has written leaves such bytes behind: only a kernel that reads them
+                    // is at fault.
+                    // SAFETY: The shadows have as many bytes as the sides, and may overlap as they may.
+                    unsafe {
+                        let known_to = known_to.add(to_offset);
+                        match known_from {
+                            Some(known) => {
+                                std::ptr::copy(known.add(from_offset), known_to, self.width as usize);
+                            }
+                            None => known_to.write_bytes(DEFINED, self.width as usize),
+                        }
+                    }
+                }
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use super::{
     stream::{self, CUstream},
     work::{self, Work},
 };
+use crate::memory::DEFINED;
 
 /// A fill: `height` rows of `width` elements.
 #[derive(Clone, Copy)]
@@ -118,6 +119,8 @@ impl Set {
     pub(crate) fn run(&self) -> Result {
         let Some(first) = self.resolve()? else { return Ok(()) };
         let value = &self.value.to_ne_bytes()[..self.element as usize];
+        let used = self.used().bytes;
+        let known = allocations::shadow_pointer(self.address, used.end - used.start);
         for row in 0..self.height {
             // SAFETY: `resolve` vouches for every row. Nobody else holds a reference to memory of a device.
             let bytes = unsafe {
@@ -126,6 +129,10 @@ impl Set {
                     (self.width * u64::from(self.element)) as usize,
                 )
             };
+            if let Some(known) = known {
+                // SAFETY: the shadow has as many bytes as the rows.
+                unsafe { known.add((row * self.pitch) as usize).write_bytes(DEFINED, bytes.len()) };
+            }
             match value {
                 [byte] => bytes.fill(*byte),
                 _ => bytes.chunks_exact_mut(value.len()).for_each(|element| element.copy_from_slice(value)),

@@ -201,7 +201,10 @@ impl Device {
     /// Its memory.
     pub(crate) fn memory(&self) -> Result<&Memory> {
         let memory = self.memory.get_or_init(|| {
-            let memory = Memory::new(self.settings.memory).ok()?;
+            let mut memory = Memory::new(self.settings.memory).ok()?;
+            if self.settings.checks.init {
+                memory.track_writes().ok()?;
+            }
             allocations::share_all_with(self, &memory);
             Some(memory)
         });

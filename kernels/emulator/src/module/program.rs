@@ -219,6 +219,23 @@ impl Special {
     }
 }
 
+impl Ins {
+    /// A number that stands for the instruction while its program lives.
+    pub(crate) fn site(&self) -> u32 {
+        (std::ptr::from_ref(self).addr() / align_of::<Ins>()) as u32
+    }
+}
+
+impl Program {
+    /// Where the instruction that a site stands for comes from.
+    pub(crate) fn find(&self, site: u32) -> Option<Place> {
+        self.functions.iter().find_map(|function| {
+            let index = function.code.iter().position(|ins| ins.site() == site)?;
+            Some(function.place(index as u32))
+        })
+    }
+}
+
 impl Function {
     /// Where the instruction at `index` of the code comes from.
     pub(crate) fn place(&self, index: u32) -> Place {

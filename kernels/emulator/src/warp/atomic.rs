@@ -110,8 +110,10 @@ where
         _ => return Err(d.not_implemented()),
     };
     let cache = d.cache();
+    // An exchange needs no value that somebody has written.
+    let exchange = if has(i, "exch") { EXCHANGE } else { 0 };
     let ins = if place.long { d.plain(run::<u64, T, F>) } else { d.plain(run::<u32, T, F>) };
-    let kind = in_shared_memory(i) as u32;
+    let kind = in_shared_memory(i) as u32 | exchange;
     Ok(Ins { d: dest, a: place.row, b, c, e: target, f: cache << 8 | kind, x: place.offset, ..ins })
 }
 
@@ -126,6 +128,9 @@ fn in_shared_memory(instruction: &Instruction) -> Atomic {
         _ => Atomic::Loop,
     }
 }
+
+/// In an instruction's `f`, beside the kind of the operation in shared memory.
+const EXCHANGE: u32 = 4;
 
 const GLOBAL: u32 = 0;
 const SHARED: u32 = 1;
@@ -200,15 +205,20 @@ where
                 host.iter_mut().for_each(|address| *address &= memory::WINDOW - 1);
             }
             let bytes = size_of::<T::Word>() as u64;
+            let access = if ins.f & EXCHANGE != 0 { Access::Exchange } else { Access::Atomic };
             let reached = if shared {
                 let offsets = host;
-                let reached = memory::shared(context, &mut host, bytes, Access::Atomic);
+                let reached = memory::shared(context, ins, &mut host, bytes, access, true);
                 if reached.is_ok() {
                     Atomic::from_code(ins.f).count(context, &offsets, bytes);
                 }
                 reached
             } else {
-                memory::global(context, ins.f >> 8, &mut host, bytes, Access::Atomic)
+                if let Some(race) = context.race() {
+                    race.acquire_global();
+                    race.release_global();
+                }
+                memory::global(context, ins.f >> 8, &mut host, bytes, access)
             };
             if let Err(flow) = reached {
                 return flow;

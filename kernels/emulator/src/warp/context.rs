@@ -6,6 +6,7 @@ use crate::{
     counters::Counters,
     fault::Cause,
     memory::{Range, Table},
+    race::Race,
 };
 
 /// The state of one worker while it runs a warp. Pointers are set whenever another warp or function starts to run.
@@ -41,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) shared: *mut u8,
     /// Its size.
     pub(crate) shared_bytes: u32,
+    /// Its shadow, if something is looked for there; or null.
+    pub(crate) race: *mut Race,
     /// The launch's parameters.
     pub(crate) params: *const u8,
     /// Their size.
@@ -141,6 +144,13 @@ impl Context {
         // SAFETY: the caller's promise.
         let predicate = unsafe { &mut *self.predicates.add(index as usize) };
         *predicate = (*predicate & !self.mask) | (value & self.mask);
+    }
+
+    /// The shadow of the block's shared memory, if something is looked for there.
+    #[inline(always)]
+    pub(crate) fn race(&mut self) -> Option<&mut Race> {
+        // SAFETY: the running block owns it, and uses it only while none of its warps runs.
+        unsafe { self.race.as_mut() }
     }
 
     /// Ends the launch with a fault of `lanes`.

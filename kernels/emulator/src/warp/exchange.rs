@@ -53,11 +53,18 @@ fn members<'i>(d: &mut Decoder<'_>, i: &'i Instruction) -> Decoded<(u32, &'i [Op
 }
 
 /// The members that each lane names, if all of them are here.
-fn gather(context: &Context, ins: &Ins) -> Option<[u32; 32]> {
+fn gather(context: &mut Context, ins: &Ins) -> Option<[u32; 32]> {
     // SAFETY: the decoder chose a row of 32 bits.
     let members: [u32; 32] = unsafe { context.row(ins.f) };
     let needed = lanes(context.mask).fold(0, |needed, lane| needed | members[lane]);
-    (needed & context.live & !context.mask == 0).then_some(members)
+    if needed & context.live & !context.mask != 0 {
+        return None;
+    }
+    let (mask, live) = (context.mask, context.live);
+    if let Some(race) = context.race() {
+        race.meet_lanes(&members, mask, live);
+    }
+    Some(members)
 }
 
 fn lanes(mask: u32) -> impl Iterator<Item = usize> {
@@ -343,6 +350,13 @@ unsafe fn warp_barrier(context: &mut Context, ins: &Ins) -> Flow {
     let members: [u32; 32] = unsafe { context.row(ins.f) };
     let needed = lanes(mask).fold(0, |needed, lane| needed | members[lane]) & context.live & !mask;
     if needed & !context.arrived == 0 {
+        let live = context.live;
+        if let Some(race) = context.race() {
+            // Those who wait elsewhere named these lanes as well.
+            let first = members[mask.trailing_zeros() as usize % 32];
+            let all = std::array::from_fn(|lane| if mask >> lane & 1 != 0 { members[lane] } else { first });
+            race.meet_lanes(&all, mask | needed, live);
+        }
         context.pass |= needed;
         return Flow::Next;
     }

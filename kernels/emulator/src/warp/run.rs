@@ -91,6 +91,14 @@ impl Threads {
         self.block.iter().product()
     }
 
+    /// The lanes of a warp that have threads.
+    pub(crate) fn lanes(&self, warp: u32) -> u32 {
+        match self.count().saturating_sub(32 * warp).min(32) {
+            32 => FULL,
+            lanes => (1 << lanes) - 1,
+        }
+    }
+
     /// `threadIdx` of a thread by its number in the block.
     pub(crate) fn thread(&self, number: u32) -> [u32; 3] {
         let [x, y, _] = self.block;
@@ -117,9 +125,7 @@ impl Warp {
     /// Starts a block's kernel in this warp.
     pub(crate) fn start(&mut self, program: &Program, threads: &Threads) {
         let main = &program.functions[0];
-        let first = self.number * 32;
-        let lanes = threads.count().saturating_sub(first).min(32);
-        self.live = if lanes == 32 { FULL } else { (1 << lanes) - 1 };
+        self.live = threads.lanes(self.number);
         let frame = Frame { function: 0, rows: 0, predicates: 0, local: 0, call: NONE, back: NONE };
         let entry = Entry { block: 0, join: NONE, mask: self.live, frame: 0 };
         self.strands.clear();

@@ -3,11 +3,14 @@
 //! A file holds launches, each a comment with one line for each parameter:
 //!
 //! ```text
-//! // run: kernel, grid 1, block 4            also: grid 2 3 1, shared 64, cooperative, check sync, budget 1000
+//! // run: kernel, grid 1, block 4            also: grid 2 3 1, shared 64, cooperative, budget 1000, and
+//!                                            check init race sync: those checks, `all` of them, or only `bounds`
 //! //   in  u32 1 2 3 4                       a buffer; `32*7` is a value 32 times, `0..4` counts
 //! //   out f32 0.5 1.5 2.5 3.5               a buffer that the kernel fills; compared bit by bit
 //! //   out f32 ~1e-6 0.5 1.5                 or within a relative distance
 //! //   u32 4                                 a number
+//! //   new 64                                a buffer of so many bytes that nothing has written
+//! //   freed 64                              and one that was freed before the launch
 //! //   prints hello\n
 //! //   count global_load_sectors 4
 //! ```
@@ -25,7 +28,7 @@ pub(crate) struct Request {
     pub(crate) params: Vec<Param>,
     pub(crate) prints: Option<String>,
     pub(crate) counts: Vec<(String, u64)>,
-    pub(crate) checks: Checks,
+    pub(crate) checks: Option<Checks>,
     pub(crate) budget: Option<u64>,
 }
 
@@ -33,6 +36,8 @@ pub(crate) enum Param {
     In { bytes: Vec<u8> },
     Out { ty: String, bytes: Vec<u8>, distance: Option<f64> },
     Number(Vec<u8>),
+    New { bytes: u64 },
+    Freed { bytes: u64 },
 }
 
 pub(crate) fn files(folder: &str) -> Vec<(String, String)> {
@@ -63,7 +68,7 @@ pub(crate) fn launches(text: &str) -> Vec<Request> {
                 params: Vec::new(),
                 prints: None,
                 counts: Vec::new(),
-                checks: Checks::default(),
+                checks: None,
                 budget: None,
             };
             for part in parts {
@@ -78,9 +83,14 @@ pub(crate) fn launches(text: &str) -> Vec<Request> {
                     "cooperative" => request.shape.cooperative = true,
                     "budget" => request.budget = Some(numbers[0].into()),
                     "check" => {
+                        let checks = request.checks.get_or_insert_default();
                         for check in words {
                             match check {
-                                "sync" => request.checks.sync = true,
+                                "bounds" => {}
+                                "init" => checks.init = true,
+                                "race" => checks.race = true,
+                                "sync" => checks.sync = true,
+                                "all" => *checks = Checks::ALL,
                                 _ => panic!("unknown check in `{line}`"),
                             }
                         }
@@ -111,6 +121,8 @@ pub(crate) fn launches(text: &str) -> Vec<Request> {
                 }
                 launch.params.push(Param::Out { ty: ty.into(), bytes: values(ty, rest), distance });
             }
+            "new" => launch.params.push(Param::New { bytes: rest.trim().parse().unwrap() }),
+            "freed" => launch.params.push(Param::Freed { bytes: rest.trim().parse().unwrap() }),
             "prints" => launch.prints = Some(rest.replace("\\n", "\n")),
             "count" => {
                 let (name, value) = rest.split_once(' ').unwrap();

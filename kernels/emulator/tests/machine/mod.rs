@@ -9,7 +9,7 @@ use emulator::{
     memory::{Kind, Memory},
     model::{MODELS, Model},
     module::{self, Level, LoadError, Module},
-    settings::Settings,
+    settings::{Checks, Settings},
 };
 
 /// A device with one module.
@@ -42,10 +42,17 @@ impl Gpu {
     }
 
     pub(crate) fn load(ptx: &str, level: Level) -> Result<Gpu, LoadError> {
-        let memory = Memory::new(1 << 32).unwrap();
+        Gpu::load_with(ptx, level, Checks::default())
+    }
+
+    pub(crate) fn load_with(ptx: &str, level: Level, checks: Checks) -> Result<Gpu, LoadError> {
+        let mut memory = Memory::new(1 << 32).unwrap();
+        if checks.init {
+            memory.track_writes().unwrap();
+        }
         let model = &MODELS[0];
         let module = module::load_at(ptx, &memory, model, level)?;
-        let settings = Settings { threads: 1, ..Settings::read([]).unwrap() };
+        let settings = Settings { threads: 1, checks, ..Settings::read([]).unwrap() };
         Ok(Gpu { memory, module, model, settings, printed: Mutex::default() })
     }
 
@@ -55,6 +62,7 @@ impl Gpu {
         let pointer = self.memory.host_pointer(address, bytes).unwrap();
         // SAFETY: the allocation has that many bytes, and no kernel runs.
         unsafe { pointer.cast::<T>().copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        self.memory.define(address, bytes);
         address
     }
 

@@ -4,6 +4,7 @@
 
 use super::{
     address::extent,
+    init, is_strong,
     space::{Constant, Global, Reach, misaligned},
 };
 use crate::warp::Context;
@@ -22,6 +23,12 @@ impl Reach for Global {
         bytes: u64,
         access: Access,
     ) -> Result<(), Flow> {
+        if access == Access::Store
+            && is_strong(ins)
+            && let Some(race) = context.race()
+        {
+            race.release_global();
+        }
         global(context, ins.f >> 8, addresses, bytes, access)
     }
 }
@@ -50,11 +57,14 @@ pub(crate) fn global(
             None => return Ok(()),
         }
     };
+    if range.shadow != 0 {
+        init::one_range(context, &range, addresses, least, greatest, bytes, access)?;
+    }
     let sectors = sectors(addresses, least, greatest);
     let counter = match access {
         Access::Load => &mut context.counters.global_load,
         Access::Store => &mut context.counters.global_store,
-        Access::Atomic => &mut context.counters.global_atomic,
+        Access::Atomic | Access::Exchange => &mut context.counters.global_atomic,
     };
     counter.requests += 1;
     counter.sectors += sectors;
@@ -93,6 +103,7 @@ fn find_range(
     let mut wrong = 0u32;
     let mut constant = false;
     let mut host = [0; 32];
+    let mut shadows = [0; 32];
     for lane in 0..32 {
         match context.table.find(addresses[lane]) {
             Some(range) if inside(&range, addresses[lane]) && !(writes && range.constant) => {
@@ -102,6 +113,9 @@ fn find_range(
                     footprint.note(range.start, addresses[lane]..addresses[lane] + bytes, writes);
                 }
                 host[lane] = addresses[lane].wrapping_add(range.distance);
+                if range.shadow != 0 {
+                    shadows[lane] = addresses[lane].wrapping_add(range.shadow);
+                }
             }
             found => {
                 constant |=
@@ -120,11 +134,12 @@ fn find_range(
         };
         return Err(context.fault(cause, wrong));
     }
+    init::each_lane(context, addresses, &shadows, bytes, access)?;
     let sectors = sectors(addresses, least, greatest);
     let counter = match access {
         Access::Load => &mut context.counters.global_load,
         Access::Store => &mut context.counters.global_store,
-        Access::Atomic => &mut context.counters.global_atomic,
+        Access::Atomic | Access::Exchange => &mut context.counters.global_atomic,
     };
     counter.requests += 1;
     counter.sectors += sectors;

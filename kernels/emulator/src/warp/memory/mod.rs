@@ -5,6 +5,7 @@
 
 mod address;
 mod global;
+mod init;
 mod shared;
 mod space;
 mod transfer;
@@ -144,6 +145,14 @@ struct Layout {
     long: bool,
     /// The access may wait for another thread.
     polls: bool,
+    /// It is volatile or ordered, so that it is no race with its like.
+    strong: bool,
+}
+
+/// The access is volatile or ordered.
+#[inline(always)]
+fn is_strong(ins: &Ins) -> bool {
+    ins.f >> 7 & 1 != 0
 }
 
 impl Layout {
@@ -153,6 +162,7 @@ impl Layout {
             | u32::from(self.signed) << 4
             | u32::from(self.long) << 5
             | u32::from(self.polls) << 6
+            | u32::from(self.strong) << 7
             | cache << 8
     }
 
@@ -164,6 +174,7 @@ impl Layout {
             signed: packed >> 4 & 1 != 0,
             long: packed >> 5 & 1 != 0,
             polls: packed >> 6 & 1 != 0,
+            strong: packed >> 7 & 1 != 0,
         };
         (layout, packed >> 8)
     }
@@ -224,7 +235,9 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
     }
     let place = place(decoder, instruction, address)?;
     let polls = ["volatile", "acquire", "relaxed", "mmio"].iter().any(|word| has(instruction, word));
-    let layout = Layout { bytes, count, signed: ty.starts_with('s') && access == Access::Load, long, polls };
+    let strong = polls || has(instruction, "release");
+    let signed = ty.starts_with('s') && access == Access::Load;
+    let layout = Layout { bytes, count, signed, long, polls, strong };
     let cache = decoder.cache();
     let [d, b, c, e] = rows;
     let ins =

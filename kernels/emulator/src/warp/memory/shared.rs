@@ -2,34 +2,41 @@
 
 use super::{
     address::{extent, repeat_active},
+    is_strong,
     space::{Reach, Shared, misaligned, outside},
 };
 use crate::warp::Context;
 use crate::{
     fault::{Access, Space},
     module::program::{Flow, Ins},
+    race::Step,
 };
 
 impl Reach for Shared {
     #[inline(always)]
     unsafe fn reach(
         context: &mut Context,
-        _: &Ins,
+        ins: &Ins,
         addresses: &mut [u64; 32],
         bytes: u64,
         access: Access,
     ) -> Result<(), Flow> {
-        shared(context, addresses, bytes, access)
+        shared(context, ins, addresses, bytes, access, is_strong(ins))
     }
+
+    const WATCHED: bool = true;
 }
 
-/// Checks and counts an access to shared memory. Atomics are counted by [`Atomic::count`], which knows what they do.
+/// Checks and counts an access to shared memory. A `strong` one is atomic, volatile or ordered. Atomics are counted by
+/// [`Atomic::count`], which knows what they do.
 #[inline(always)]
 pub(crate) fn shared(
     context: &mut Context,
+    ins: &Ins,
     addresses: &mut [u64; 32],
     bytes: u64,
     access: Access,
+    strong: bool,
 ) -> Result<(), Flow> {
     let (least, greatest, bits) = extent(addresses);
     if bits & (bytes - 1) != 0 {
@@ -40,7 +47,7 @@ pub(crate) fn shared(
         let size = u64::from(context.shared_bytes);
         return Err(outside(context, addresses, bytes, access, Space::Shared, size));
     }
-    if access != Access::Atomic {
+    if matches!(access, Access::Load | Access::Store) {
         // 32 neighbouring words are in 32 banks.
         let (wavefronts, least_wavefronts) = if bytes <= 4 && greatest - least < 128 {
             (1, 1)
@@ -55,11 +62,28 @@ pub(crate) fn shared(
         counter.wavefronts += wavefronts;
         counter.bank_conflicts += wavefronts - least_wavefronts;
     }
+    let mask = context.mask;
+    if let Some(race) = context.race() {
+        let step = Step { mask, site: ins.site(), access, bytes: bytes as u32, strong };
+        if let Err(found) = race.access(step, addresses) {
+            return Err(context.fault(found.0, found.1));
+        }
+    }
     let base = context.shared as u64;
     for address in addresses {
         *address += base;
     }
     Ok(())
+}
+
+/// Behind a store to shared memory: another thread's store of the same value was no race.
+#[inline(always)]
+pub(super) fn settle(context: &mut Context) -> Flow {
+    let Some(race) = context.race().filter(|race| race.is_pending()) else { return Flow::Next };
+    match race.settle() {
+        Ok(()) => Flow::Next,
+        Err(found) => context.fault(found.0, found.1),
+    }
 }
 
 /// Passes that an access to shared memory takes, and those that its width needs without conflicts.
@@ -119,9 +143,9 @@ pub(crate) enum Atomic {
 }
 
 impl Atomic {
-    /// The kind in the low byte of an instruction's `f`.
+    /// The kind in the lowest bits of an instruction's `f`.
     pub(crate) fn from_code(code: u32) -> Atomic {
-        [Atomic::Plain, Atomic::Swap, Atomic::Loop][(code & 0xff).min(2) as usize]
+        [Atomic::Plain, Atomic::Swap, Atomic::Loop][(code & 3).min(2) as usize]
     }
 
     /// Counts an atomic of the active lanes, at these addresses in shared memory.

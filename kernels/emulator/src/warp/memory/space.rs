@@ -5,8 +5,7 @@
 
 use super::{
     address::{WINDOW, Window, extent, repeat_active, window},
-    global::{distinct, global},
-    shared::shared,
+    global::distinct,
 };
 use crate::warp::{Context, context::FULL};
 use crate::{
@@ -31,6 +30,9 @@ pub(crate) trait Reach: 'static {
 
     /// Words of 4 bytes of one lane are this far from each other on the host.
     const STRIDE: u64 = 4;
+
+    /// Stores may be races, which is known when they are done.
+    const WATCHED: bool = false;
 }
 
 /// Device, managed and pinned memory.
@@ -198,13 +200,13 @@ impl Reach for Generic {
         // SAFETY: as for the spaces themselves. `LoadAny` and `StoreAny` have split the lanes by space.
         unsafe {
             match window(addresses[0]) {
-                Window::Global => global(context, ins.f >> 8, addresses, bytes, access),
+                Window::Global => Global::reach(context, ins, addresses, bytes, access),
                 other => {
                     for address in addresses.iter_mut() {
                         *address &= WINDOW - 1;
                     }
                     match other {
-                        Window::Shared => shared(context, addresses, bytes, access),
+                        Window::Shared => Shared::reach(context, ins, addresses, bytes, access),
                         Window::Local => local(context, addresses, bytes, access),
                         _ => Param::reach(context, ins, addresses, bytes, access),
                     }
@@ -215,6 +217,8 @@ impl Reach for Generic {
 
     // Known only when it executes.
     const STRIDE: u64 = 0;
+
+    const WATCHED: bool = true;
 }
 
 #[cold]

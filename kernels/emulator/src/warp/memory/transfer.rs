@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use super::{
     Layout,
     address::{Address, Window, addresses, repeat_active},
+    shared::settle,
     space::{Generic, Local, Reach, Shared, outside},
 };
 use crate::warp::{Body, Context, Word, context::FULL};
@@ -96,7 +97,10 @@ impl<A: Address, W: Word> Body for LoadShared<A, W> {
                 && greatest < context.shared_bytes
                 && context.shared_bytes - greatest >= size;
             let one_pass = size == 4 && greatest - least < 128 || least == greatest;
-            let plain = context.mask == FULL && bits as u32 & (size - 1) == 0 && ins.f >> 6 & 1 == 0;
+            let plain = context.mask == FULL
+                && bits as u32 & (size - 1) == 0
+                && ins.f >> 6 & 1 == 0
+                && context.race.is_null();
             if !(inside && one_pass && plain) {
                 return Load::<A, W, 1, Shared>::run(context, ins);
             }
@@ -159,7 +163,7 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Store<A, W, N, S> {
                 let first = addresses[0];
                 if are_neighbours(&addresses, size) {
                     write(first, context.row::<W>(ins.d));
-                    return Flow::Next;
+                    return if S::WATCHED { settle(context) } else { Flow::Next };
                 }
             }
             let rows = [ins.d, ins.b, ins.c, ins.e];
@@ -177,7 +181,7 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Store<A, W, N, S> {
                 }
             }
         }
-        Flow::Next
+        if S::WATCHED { settle(context) } else { Flow::Next }
     }
 }
 
@@ -192,6 +196,10 @@ fn are_neighbours(addresses: &[u64; 32], size: u64) -> bool {
 fn poll(context: &mut Context, ins: &Ins) {
     if ins.f >> 6 & 1 != 0 {
         wait_a_little(context);
+        // Whoever looks at a flag in global memory has met those who set one.
+        if let Some(race) = context.race() {
+            race.acquire_global();
+        }
     }
 }
 
@@ -303,7 +311,7 @@ unsafe fn any_layout<S: Reach>(
             }
         }
     }
-    Flow::Next
+    if S::WATCHED && access != Access::Load { settle(context) } else { Flow::Next }
 }
 
 #[inline(always)]
