@@ -91,17 +91,18 @@ pub fn run(machine: &Machine<'_>, launch: &Launch<'_>) -> Result<Counters, Stop>
         },
     };
     let workers = (machine.settings.threads as u64).clamp(1, grid.blocks.max(1));
-    if workers == 1 {
-        grid.work(0, 1);
-    } else {
-        std::thread::scope(|scope| {
-            for worker in 1..workers {
-                let grid = &grid;
-                scope.spawn(move || grid.work(worker, workers));
-            }
-            grid.work(0, workers);
-        });
+    if workers > 1 && !launch.cooperative {
+        // Most launches are small: they are over before another thread would have started.
+        grid.work(0, 1, ALONE);
     }
+    let workers = workers.min(grid.blocks_left());
+    std::thread::scope(|scope| {
+        for worker in 1..workers {
+            let grid = &grid;
+            scope.spawn(move || grid.work(worker, workers, u64::MAX));
+        }
+        grid.work(0, workers.max(1), u64::MAX);
+    });
     let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut printed = machine.printed.lock().unwrap_or_else(PoisonError::into_inner);
     for text in outcome.printed.values() {
@@ -142,9 +143,12 @@ struct Outcome {
 /// Warp instructions that a worker executes before it looks at the launch's budget again.
 const FUEL: i64 = 1 << 24;
 
+/// Warp instructions that a launch executes before other threads are started: about as long as it takes to start one.
+const ALONE: u64 = 1 << 12;
+
 impl Grid<'_> {
-    /// Runs blocks until none is left.
-    fn work(&self, worker: u64, workers: u64) {
+    /// Runs blocks until none is left, or starts no more after so many warp instructions.
+    fn work(&self, worker: u64, workers: u64, limit: u64) {
         let program = &self.launch.kernel.program;
         let mut context = Context {
             rows: std::ptr::null_mut(),
@@ -175,7 +179,8 @@ impl Grid<'_> {
         };
         let mut resident: VecDeque<(u64, Block)> = VecDeque::new();
         let mut free: Vec<Block> = Vec::new();
-        let limit = (self.resident_blocks() / workers).max(1) as usize;
+        let room = (self.resident_blocks() / workers).max(1) as usize;
+        let mut mine = 0..0;
         if self.launch.cooperative {
             // All at once, dealt out evenly.
             for number in (worker..self.blocks).step_by(workers as usize) {
@@ -185,8 +190,11 @@ impl Grid<'_> {
         // Every block that is here has yielded since the last one was started.
         let mut yielded = 0;
         while !self.ended.load(Ordering::Relaxed) {
-            let start = !self.launch.cooperative && resident.len() < limit && yielded >= resident.len();
-            let next = if start { self.take() } else { None };
+            let start = !self.launch.cooperative
+                && resident.len() < room
+                && yielded >= resident.len()
+                && context.counters.warp_instructions < limit;
+            let next = if start { mine.next().or_else(|| self.take(workers, &mut mine)) } else { None };
             let (number, mut block) = match next {
                 Some(number) => {
                     yielded = 0;
@@ -215,7 +223,7 @@ impl Grid<'_> {
                     block.printed = std::mem::take(&mut context.printed);
                     resident.push_back((number, block));
                     // The block that it waits for may be another worker's.
-                    if resident.len() >= limit || self.next.load(Ordering::Relaxed) >= self.blocks {
+                    if resident.len() >= room || self.next.load(Ordering::Relaxed) >= self.blocks {
                         std::thread::yield_now();
                     }
                 }
@@ -250,12 +258,17 @@ impl Grid<'_> {
         outcome.counters.add(&context.counters);
     }
 
-    fn take(&self) -> Option<u64> {
-        if self.next.load(Ordering::Relaxed) >= self.blocks {
-            return None;
-        }
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        (number < self.blocks).then_some(number)
+    /// The next block, and some behind it, so that workers do not meet at each one.
+    fn take(&self, workers: u64, mine: &mut std::ops::Range<u64>) -> Option<u64> {
+        let count = if workers == 1 { 1 } else { (self.blocks_left() / (workers * 16)).clamp(1, 64) };
+        let first = self.next.fetch_add(count, Ordering::Relaxed);
+        *mine = first.min(self.blocks)..(first + count).min(self.blocks);
+        mine.next()
+    }
+
+    /// Blocks that nobody has taken yet.
+    fn blocks_left(&self) -> u64 {
+        self.blocks.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
     fn start(&self, number: u64, free: &mut Vec<Block>) -> Block {
