@@ -1,0 +1,1 @@
+//! Only benches: see `benches/emulators.rs`.
