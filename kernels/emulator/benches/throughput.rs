@@ -67,11 +67,9 @@ fn bench(
     threads: usize,
     checked: bool,
 ) {
-    let mut gpu = Gpu::load(KERNELS, level).unwrap_or_else(|error| panic!("{error}"));
+    let checks = if checked { Checks::ALL } else { Checks::default() };
+    let mut gpu = Gpu::load_with(KERNELS, level, checks).unwrap_or_else(|error| panic!("{error}"));
     gpu.settings.threads = threads;
-    if checked {
-        gpu.settings.checks = Checks::ALL;
-    }
     let addresses: Vec<[u8; 8]> =
         work.buffers.iter().map(|&floats| gpu.upload(&vec![0.5f32; floats]).to_le_bytes()).collect();
     let numbers: Vec<[u8; 4]> = work.numbers.iter().map(|number| number.to_le_bytes()).collect();

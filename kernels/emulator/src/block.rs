@@ -196,24 +196,25 @@ impl Block {
                 _ => None,
             });
             let Some(first) = arrivals.next() else { continue };
-            let (mut here, mut elsewhere) = (first.lanes, None);
+            let (mut here, mut missing, mut elsewhere) = (first.lanes, first.missing, None);
             for arrival in arrivals {
+                missing |= arrival.missing;
                 if arrival.at == first.at {
                     here |= arrival.lanes;
                 } else {
                     elsewhere = Some(place_of(arrival, program));
                 }
             }
-            let started = self.threads.lanes(number as u32);
-            if here == started {
+            missing &= !here;
+            if missing == 0 {
                 continue;
             }
-            let exited = (started & !warp.live).count_ones();
             let others = match elsewhere {
-                Some(place) => format!("others wait at it elsewhere: PTX line {}", place.ptx_line),
-                None if exited > 0 => format!("{exited} of the warp have exited without it"),
-                None => "others of the warp are elsewhere".into(),
+                Some(place) => format!("{missing:#010x} wait at it elsewhere: PTX line {}", place.ptx_line),
+                None if missing & warp.live == 0 => format!("{missing:#010x} have passed by it and exited"),
+                None => format!("{missing:#010x} have passed by it"),
             };
+            let started = here | missing;
             let cause = Cause::DivergentBarrier { barrier: index, active: here, warp: started, others };
             return Some(Turn::Fault(Box::new(cause), place_of(first, program), number as u32, here));
         }

@@ -144,7 +144,7 @@ pub enum Cause {
         barrier: u32,
         /// Lanes that execute it.
         active: u32,
-        /// All lanes of the warp.
+        /// These, and those that should have.
         warp: u32,
         /// Where the others are.
         others: String,
@@ -397,7 +397,7 @@ impl Cause {
                 }
                 details
             }
-            Cause::Race { address, earlier, .. } => {
+            Cause::Race { access, address, earlier, .. } => {
                 let [x, y, z] = earlier.thread;
                 let whose = if earlier.same_warp { "of the same warp" } else { "of another warp" };
                 let mut details = vec![
@@ -417,7 +417,9 @@ impl Cause {
                 ));
                 details.push((
                     "do",
-                    if earlier.same_warp {
+                    if *access != Access::Load && earlier.access != Access::Load {
+                        "let one thread write it, use an atomic, or put a barrier between"
+                    } else if earlier.same_warp {
                         "put `__syncwarp()` or `__syncthreads()` between the two lines"
                     } else {
                         "put `__syncthreads()` between the two lines"

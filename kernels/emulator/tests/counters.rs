@@ -404,6 +404,7 @@ fn cases(operation: &Operation) -> Vec<Request> {
                 counts: Vec::new(),
                 checks: None,
                 budget: None,
+                fine: false,
             }
         })
         .collect()

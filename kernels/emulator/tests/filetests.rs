@@ -8,7 +8,9 @@
 //!
 //! A file with the line `// counts vary` has threads that wait for each other: how often they look is not determined.
 //!
-//! `tests/ptx/fault/*.ptx` launch in the same way and end in a fault, whose report is a snapshot.
+//! `tests/ptx/fault/*.ptx` launch in the same way and end in a fault, whose report is a snapshot. So do
+//! `tests/ptx/broken/*.ptx`, programs with one usual mistake each, and corrected ones beside them. They are what NVRTC 12.0
+//! makes of the `.cu` files there with `-arch=compute_75 -lineinfo`, behind the comments that say how to launch them.
 
 mod launches;
 mod machine;
@@ -59,11 +61,61 @@ fn no_check_complains_of_what_is_right() {
 
 #[test]
 fn fault() {
-    for (name, text) in files("fault") {
+    snapshots("fault", |launch| launch.checks.unwrap_or_default());
+}
+
+/// What each program's author gets to read.
+#[test]
+fn broken() {
+    snapshots("broken", |launch| launch.checks.unwrap_or_default());
+}
+
+/// The corrected programs beside the broken ones.
+#[test]
+fn corrected() {
+    let mut failures = String::new();
+    let mut count = 0;
+    for (name, text) in files("broken") {
+        for level in [Level::host(), Level::Baseline] {
+            let fine = launches(&text).into_iter().filter(|launch| launch.fine);
+            for launch in fine {
+                count += 1;
+                if let Err(error) = check_launch(&text, launch, level, 1, Checks::ALL) {
+                    writeln!(failures, "{name} ({level:?}): {error}").unwrap();
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty() && count > 0, "\n{failures}");
+}
+
+/// What the checks find, they alone find; everything else is found without any, and with all of them.
+#[test]
+fn each_check_finds_its_own() {
+    for (name, text) in files("broken") {
+        for launch in launches(&text).iter().filter(|launch| !launch.fine) {
+            let found = |checks| {
+                let gpu = Gpu::load_with(&text, Level::host(), checks).unwrap();
+                match launch.run(gpu, 1).1 {
+                    Err(Stop::Fault(fault)) => Some(fault.cause),
+                    _ => None,
+                }
+            };
+            let needs = launch.checks.unwrap_or_default() != Checks::default();
+            assert_eq!(found(Checks::default()).is_none(), needs, "{name} without checks");
+            assert!(found(Checks::ALL).is_some(), "{name} with all checks");
+        }
+    }
+}
+
+/// The reports of a folder's launches, a snapshot for each file.
+fn snapshots(folder: &str, checks: impl Fn(&Request) -> Checks) {
+    for (name, text) in files(folder) {
         let reports: Vec<String> = launches(&text)
             .iter()
+            .filter(|launch| !launch.fine)
             .map(|launch| {
-                let gpu = Gpu::load_with(&text, Level::host(), launch.checks.unwrap_or_default());
+                let gpu = Gpu::load_with(&text, Level::host(), checks(launch));
                 let gpu = gpu.unwrap_or_else(|error| panic!("{name}: {error}"));
                 match launch.run(gpu, 1).1 {
                     Err(Stop::Fault(fault)) => {
@@ -74,7 +126,9 @@ fn fault() {
                 }
             })
             .collect();
-        insta::with_settings!({ snapshot_path => "ptx/fault", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::with_settings!({
+            snapshot_path => format!("ptx/{folder}"), prepend_module_to_snapshot => false, omit_expression => true
+        }, {
             insta::assert_snapshot!(name.trim_end_matches(".ptx"), reports.join("\n"));
         });
     }
@@ -102,38 +156,44 @@ fn check(
     threads: usize,
     checks: Checks,
 ) -> Result<Vec<Vec<(&'static str, u64)>>, String> {
-    let mut all = Vec::new();
-    for mut launch in launches(text) {
-        let checks = *launch.checks.get_or_insert(checks);
-        let gpu = Gpu::load_with(text, level, checks).map_err(|error| error.to_string())?;
-        let (gpu, result, buffers) = launch.run_all(gpu, threads);
-        let counters = result.map_err(|stop| match stop {
-            Stop::Fault(fault) => format!("{}:\n{fault}", launch.kernel),
-            stop => format!("{}: {stop:?}", launch.kernel),
-        })?;
-        for (number, (param, address)) in launch.params.iter().zip(&buffers).enumerate() {
-            if let Param::Out { ty, bytes, distance } = param {
-                let found = gpu.download::<u8>(*address, bytes.len());
-                compare(ty, bytes, &found, *distance)
-                    .map_err(|error| format!("{}, parameter {number}: {error}", launch.kernel))?;
-            }
+    launches(text).into_iter().map(|launch| check_launch(text, launch, level, threads, checks)).collect()
+}
+
+fn check_launch(
+    text: &str,
+    mut launch: Request,
+    level: Level,
+    threads: usize,
+    checks: Checks,
+) -> Result<Vec<(&'static str, u64)>, String> {
+    let checks = *launch.checks.get_or_insert(checks);
+    let gpu = Gpu::load_with(text, level, checks).map_err(|error| error.to_string())?;
+    let (gpu, result, buffers) = launch.run_all(gpu, threads);
+    let counters = result.map_err(|stop| match stop {
+        Stop::Fault(fault) => format!("{}:\n{fault}", launch.kernel),
+        stop => format!("{}: {stop:?}", launch.kernel),
+    })?;
+    for (number, (param, address)) in launch.params.iter().zip(&buffers).enumerate() {
+        if let Param::Out { ty, bytes, distance } = param {
+            let found = gpu.download::<u8>(*address, bytes.len());
+            compare(ty, bytes, &found, *distance)
+                .map_err(|error| format!("{}, parameter {number}: {error}", launch.kernel))?;
         }
-        let printed = gpu.printed();
-        if let Some(expected) = &launch.prints
-            && *expected != printed
-        {
-            return Err(format!("{}: printed {printed:?}, not {expected:?}", launch.kernel));
-        }
-        let named = counters.named();
-        for (name, expected) in &launch.counts {
-            let found = named.iter().find(|(known, _)| known == name).map(|(_, count)| *count);
-            if found != Some(*expected) {
-                return Err(format!("{}: {name} is {found:?}, not {expected}", launch.kernel));
-            }
-        }
-        all.push(named);
     }
-    Ok(all)
+    let printed = gpu.printed();
+    if let Some(expected) = &launch.prints
+        && *expected != printed
+    {
+        return Err(format!("{}: printed {printed:?}, not {expected:?}", launch.kernel));
+    }
+    let named = counters.named();
+    for (name, expected) in &launch.counts {
+        let found = named.iter().find(|(known, _)| known == name).map(|(_, count)| *count);
+        if found != Some(*expected) {
+            return Err(format!("{}: {name} is {found:?}, not {expected}", launch.kernel));
+        }
+    }
+    Ok(named)
 }
 
 impl Request {

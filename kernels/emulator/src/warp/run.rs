@@ -48,6 +48,8 @@ pub(crate) struct Arrival {
     pub(crate) whole: bool,
     /// And they had to.
     pub(crate) aligned: bool,
+    /// Lanes of the warp that have something else to do first, or instead. Those with nothing left but to exit do not count.
+    pub(crate) missing: u32,
     /// The function and the index of its place.
     pub(crate) at: (u32, u32),
 }
@@ -387,6 +389,9 @@ impl Warp {
                         match arrival(context, barrier, mask) {
                             Some(mut arrival) => {
                                 arrival.whole = mask == self.live;
+                                if !arrival.whole {
+                                    arrival.missing = self.busy(strand, program) & !mask;
+                                }
                                 arrival.at = (frame.function, block.place);
                                 return Pause::Barrier(arrival);
                             }
@@ -405,6 +410,27 @@ impl Warp {
                 }
             }
         }
+    }
+
+    /// Lanes that have more to do than to exit; `strand` is the one that runs.
+    fn busy(&self, strand: &Strand, program: &Program) -> u32 {
+        let mut busy = 0;
+        for strand in self.strands.iter().chain(std::iter::once(strand)) {
+            let mut above = 0;
+            for entry in strand.entries.iter().rev() {
+                let own = entry.mask & !above;
+                above |= entry.mask;
+                let function = &program.functions[strand.frames[entry.frame as usize].function as usize];
+                let exits = function
+                    .blocks
+                    .get(entry.block as usize)
+                    .is_some_and(|block| block.start == block.stop && matches!(block.end, End::Exit));
+                if !exits {
+                    busy |= own;
+                }
+            }
+        }
+        busy
     }
 
     /// Gives each group of lanes that waits for others of its strand a strand of its own.
@@ -494,6 +520,7 @@ fn arrival(context: &mut Context, barrier: &Barrier, mask: u32) -> Option<Arriva
         votes: votes & mask,
         whole: true,
         aligned: barrier.aligned,
+        missing: 0,
         at: (0, 0),
     })
 }

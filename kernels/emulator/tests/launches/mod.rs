@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! // run: kernel, grid 1, block 4            also: grid 2 3 1, shared 64, cooperative, budget 1000, and
-//!                                            check init race sync: those checks, `all` of them, or only `bounds`
+//!                                            check init race sync: those checks, `all` of them, or only `bounds`;
+//!                                            fine: among broken launches, one that is not
 //! //   in  u32 1 2 3 4                       a buffer; `32*7` is a value 32 times, `0..4` counts
 //! //   out f32 0.5 1.5 2.5 3.5               a buffer that the kernel fills; compared bit by bit
 //! //   out f32 ~1e-6 0.5 1.5                 or within a relative distance
@@ -30,6 +31,7 @@ pub(crate) struct Request {
     pub(crate) counts: Vec<(String, u64)>,
     pub(crate) checks: Option<Checks>,
     pub(crate) budget: Option<u64>,
+    pub(crate) fine: bool,
 }
 
 pub(crate) enum Param {
@@ -70,6 +72,7 @@ pub(crate) fn launches(text: &str) -> Vec<Request> {
                 counts: Vec::new(),
                 checks: None,
                 budget: None,
+                fine: false,
             };
             for part in parts {
                 let mut words = part.split_whitespace();
@@ -80,6 +83,7 @@ pub(crate) fn launches(text: &str) -> Vec<Request> {
                     "grid" => request.shape.grid = [axis(0), axis(1), axis(2)],
                     "block" => request.shape.block = [axis(0), axis(1), axis(2)],
                     "shared" => request.shape.shared = numbers[0],
+                    "fine" => request.fine = true,
                     "cooperative" => request.shape.cooperative = true,
                     "budget" => request.budget = Some(numbers[0].into()),
                     "check" => {
