@@ -1,6 +1,6 @@
 //! Comparison and selection: `setp`, `set`, `selp`, `slct`.
 
-use super::{Context, has, is_type, soft};
+use super::{Context, has, is_type, last_type, soft};
 use crate::{
     module::{
         Decoded, Decoder,
@@ -13,6 +13,16 @@ use crate::{
 const AND: u64 = 1;
 const OR: u64 = 2;
 const XOR: u64 = 3;
+
+/// The word that combines, as a number.
+pub(super) fn combination(i: &Instruction) -> Option<u64> {
+    i.modifiers.iter().find_map(|word| match word.as_str() {
+        "and" => Some(AND),
+        "or" => Some(OR),
+        "xor" => Some(XOR),
+        _ => None,
+    })
+}
 
 /// Combines the lanes where a comparison holds with predicate `c`.
 ///
@@ -78,6 +88,7 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
                 _ => Err(d.not_implemented()),
             }
         }
+        _ if last_type(i).ends_with("16x2") => super::pairs::decode(d, i),
         "setp" => compare(d, i, None),
         _ => {
             let types: Vec<&str> =
@@ -85,6 +96,9 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
             match types.first() {
                 Some(&("u32" | "s32" | "b32")) => compare(d, i, Some(!0)),
                 Some(&"f32") => compare(d, i, Some(1f32.to_bits())),
+                Some(&"f16") => compare(d, i, Some(0x3C00)),
+                Some(&"bf16") => compare(d, i, Some(0x3F80)),
+                Some(&("u16" | "s16")) => compare(d, i, Some(0xFFFF)),
                 _ => Err(d.not_implemented()),
             }
         }
@@ -97,12 +111,7 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
     reason = "unordered comparisons hold for NaN, which is just that"
 )]
 fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded {
-    let combine = i.modifiers.iter().find_map(|word| match word.as_str() {
-        "and" => Some(AND),
-        "or" => Some(OR),
-        "xor" => Some(XOR),
-        _ => None,
-    });
+    let combine = combination(i);
     let ty = i.modifiers.last().map_or("", String::as_str);
     let Some(operator) = i.modifiers.first().map(String::as_str) else {
         return Err(d.not_implemented());
@@ -170,6 +179,7 @@ fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded 
         "f32" if has(i, "ftz") => floats!(rare_step, f32, super::float::flush),
         "f32" => floats!(step, f32, std::convert::identity),
         "f64" => floats!(rare_step, f64, std::convert::identity),
+        "f16" if has(i, "ftz") => floats!(rare_step, u16, soft::from_half_flushed),
         "f16" => floats!(rare_step, u16, soft::from_half),
         "bf16" => floats!(rare_step, u16, soft::from_bfloat),
         _ => Err(d.not_implemented()),

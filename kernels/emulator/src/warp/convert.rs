@@ -2,7 +2,7 @@
 
 use super::{
     float::{canonical, flush, saturate, saturate_f64},
-    has, is_type,
+    has, is_type, packed, round,
     soft::{self, BF16, F16, F32, F64, Rounding},
 };
 use crate::{
@@ -44,6 +44,7 @@ impl Type {
 /// How a conversion is done, packed into an instruction's `x`.
 ///
 /// Bits 0-2: rounding. 3: subnormals become zero. 4: saturate. 5: round to an integer. 6: negative numbers become zero.
+/// 7: infinite results become the greatest finite number.
 /// 8-15: bits of the integer that is read, 16: it is signed. 24-31: bits of the integer that is written, 32: it is signed.
 /// 33: the source is a double.
 type Options = u64;
@@ -51,10 +52,20 @@ type Options = u64;
 /// Decodes `cvt`.
 pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
     let (d, i) = (decoder, instruction);
+    if has(i, "pack") {
+        return packed::pack_integers(d, i);
+    }
     let types: Vec<&str> = i.modifiers.iter().map(String::as_str).filter(|word| is_type(word)).collect();
     let [to, from] = types[..] else { return Err(d.not_implemented()) };
-    if let "f16x2" | "bf16x2" = to {
-        return super::half::pack(d, i, to, from);
+    // Random bits for the rounding are of GPUs after these.
+    if has(i, "rs") {
+        return Err(d.not_implemented());
+    }
+    if let ("f16x2" | "bf16x2", "f32") = (to, from) {
+        return super::half::pack(d, i, to, options(i));
+    }
+    if let Some(decoded) = packed::decode(d, i, to, from, options(i)) {
+        return decoded;
     }
     let (Some(to), Some(from)) = (Type::of(to), Type::of(from)) else {
         return Err(d.not_implemented());
@@ -101,6 +112,7 @@ fn options(i: &Instruction) -> Options {
         | u64::from(has(i, "ftz")) << 3
         | u64::from(has(i, "sat")) << 4
         | u64::from(has(i, "relu")) << 6
+        | u64::from(has(i, "satfinite")) << 7
 }
 
 /// A register of 64 bits is on this side of the conversion.
@@ -113,6 +125,9 @@ fn integers(d: &mut Decoder<'_>, i: &Instruction, x: Options) -> Decoded {
     let (from_bits, to_bits) = ((x >> 8 & 255) as u32, (x >> 24 & 255) as u32);
     let long = (is_long(d, to, to_bits), is_long(d, from, from_bits));
     let from_signed = x >> 16 & 1 != 0;
+    // What is above the result in its register is zero, also for a signed one if the register ends there.
+    let class = d.register(to).map_or(Class::Word(32), |register| register.class);
+    let narrow = x >> 32 & 1 == 0 || class == Class::Word(to_bits as u8);
     if x & 16 == 0 {
         // The frequent ones.
         match (long, from_bits, to_bits, from_signed) {
@@ -123,8 +138,8 @@ fn integers(d: &mut Decoder<'_>, i: &Instruction, x: Options) -> Decoded {
             ((false, false), 16, 32, true) => return d.unary(i, |a: i16| i32::from(a)),
             ((false, false), 8, 32, false) => return d.rare().unary(i, |a: u8| u32::from(a)),
             ((false, false), 8, 32, true) => return d.rare().unary(i, |a: i8| i32::from(a)),
-            ((false, false), 32, 16, _) => return d.unary(i, |a: u16| a),
-            ((false, false), 32, 8, _) => return d.rare().unary(i, |a: u8| a),
+            ((false, false), 32, 16, _) if narrow => return d.unary(i, |a: u16| a),
+            ((false, false), 32, 8, _) if narrow => return d.rare().unary(i, |a: u8| a),
             _ => {}
         }
     }
@@ -192,6 +207,9 @@ fn to_integer(
         }
         (Type::Bfloat, false) => {
             d.with_constant(i, x, |a: u16, _: u32, _: u32, x| integer(soft::from_bfloat(a).into(), x) as u32)
+        }
+        (Type::Bfloat, true) => {
+            d.with_constant(i, x, |a: u16, _: u32, _: u32, x| integer(soft::from_bfloat(a).into(), x))
         }
         _ => Err(d.not_implemented()),
     }
@@ -307,12 +325,10 @@ fn floats(d: &mut Decoder<'_>, i: &Instruction, to: Type, from: Type, x: Options
     match (to, from, x) {
         (Type::Double, Type::Single, 0) => return d.unary(i, |a: f32| f64::from(a)),
         (Type::Single, Type::Double, 0) => return d.unary(i, |a: f64| canonical(a as f32)),
-        (Type::Single, Type::Half, 0) => {
-            return d.rare().unary(i, |a: u16| canonical(soft::from_half(a)));
-        }
-        (Type::Single, Type::Bfloat, 0) => {
-            return d.rare().unary(i, |a: u16| canonical(soft::from_bfloat(a)));
-        }
+        (Type::Single, Type::Half, 0) => return d.unary(i, |a: u16| canonical(soft::from_half(a))),
+        (Type::Single, Type::Bfloat, 0) => return d.unary(i, |a: u16| canonical(soft::from_bfloat(a))),
+        (Type::Half, Type::Single, 0) => return d.unary(i, round::half_from_single),
+        (Type::Bfloat, Type::Single, 0) => return d.unary(i, round::bfloat_from_single),
         _ => {}
     }
     macro_rules! from {
@@ -364,11 +380,29 @@ fn to_double(a: f64, x: Options) -> f64 {
 }
 
 pub(super) fn to_half(a: f64, x: Options) -> u16 {
-    let rounding = if x & 32 != 0 { Rounding::Nearest } else { Rounding::from_bits(x) };
-    soft::convert(before(a, x), rounding, F16) as u16
+    let a = before(a, x);
+    let rounded = match nearest(x) {
+        true => round::half_from_double(a),
+        false => soft::convert(a, Rounding::from_bits(x), F16) as u16,
+    };
+    finite(rounded, 0x7BFF, x)
 }
 
 pub(super) fn to_bfloat(a: f64, x: Options) -> u16 {
-    let rounding = if x & 32 != 0 { Rounding::Nearest } else { Rounding::from_bits(x) };
-    soft::convert(before(a, x), rounding, BF16) as u16
+    let a = before(a, x);
+    let rounded = match nearest(x) {
+        true => round::bfloat_from_double(a),
+        false => soft::convert(a, Rounding::from_bits(x), BF16) as u16,
+    };
+    finite(rounded, 0x7F7F, x)
+}
+
+/// The conversion rounds to nearest; integers need no rounding.
+fn nearest(x: Options) -> bool {
+    x & 32 != 0 || x & 7 == 0
+}
+
+/// With `satfinite`, the greatest finite number instead of infinity.
+fn finite(bits: u16, greatest: u16, x: Options) -> u16 {
+    if x & 128 != 0 && bits & 0x7FFF == greatest + 1 { (bits & 0x8000) | greatest } else { bits }
 }

@@ -234,13 +234,13 @@ fn extreme(d: &mut Decoder<'_>, i: &Instruction, x: u64) -> Decoded {
 
 /// A number wins over NaN, and negative zero is less than zero.
 #[inline(always)]
-fn least(a: f32, b: f32) -> f32 {
+pub(super) fn least(a: f32, b: f32) -> f32 {
     let a_is_less = a < b || (a == b && a.is_sign_negative());
     canonical(if b.is_nan() || a_is_less { a } else { b })
 }
 
 #[inline(always)]
-fn greatest(a: f32, b: f32) -> f32 {
+pub(super) fn greatest(a: f32, b: f32) -> f32 {
     let a_is_more = a > b || (a == b && b.is_sign_negative());
     canonical(if b.is_nan() || a_is_more { a } else { b })
 }

@@ -1,11 +1,14 @@
 //! Half precision: `f16`, `bf16` and pairs of them.
 //!
-//! A double holds every product exactly and every sum up to its odd rounding, so each result is rounded once.
+//! What is rounded to nearest and nothing else goes through single precision, as `round` explains. The rest is computed
+//! in double precision, which holds every product exactly and every sum up to its odd rounding, so each result is
+//! rounded once.
 
 use super::{
     convert::{to_bfloat, to_half},
     float::odd_sum,
-    has, last_type,
+    has, is_type, last_type,
+    round::{self, bfloat_from_double, bfloat_from_single, half_from_single},
     soft::{from_bfloat, from_half},
 };
 use crate::{
@@ -13,14 +16,40 @@ use crate::{
     ptx::ast::Instruction,
 };
 
+/// Subnormals become zero.
+const FTZ: u64 = 8;
+/// Results are between 0 and 1.
+const SAT: u64 = 1 << 4;
+/// Negative results become zero.
+const RELU: u64 = 1 << 6;
+/// NaN wins.
+const NAN: u64 = 1 << 8;
+/// The greater one.
+const MAX: u64 = 1 << 9;
+/// Magnitudes, with the sign of the product.
+const XOR_SIGN: u64 = 1 << 10;
+/// The operand that stands for what is outside of a tensor makes the result zero.
+const OUT_OF_BOUNDS: u64 = 1 << 11;
+
 /// Decodes an instruction of this chapter.
 pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
     let (d, i) = (decoder, instruction);
-    // Bit 3: subnormals become zero; bit 4: saturate; bit 6: negative results become zero; bit 7: NaN wins.
-    let x = u64::from(has(i, "ftz")) << 3
-        | u64::from(has(i, "sat")) << 4
-        | u64::from(has(i, "relu")) << 6
-        | u64::from(has(i, "NaN")) << 7;
+    // Sums of single precision with halves are of GPUs after these.
+    if i.modifiers.iter().filter(|word| is_type(word)).count() != 1 {
+        return Err(d.not_implemented());
+    }
+    let flag = |word: &str, flag: u64| if has(i, word) { flag } else { 0 };
+    let x = flag("ftz", FTZ)
+        | flag("sat", SAT)
+        | flag("relu", RELU)
+        | flag("NaN", NAN)
+        | flag("xorsign", XOR_SIGN)
+        | flag("oob", OUT_OF_BOUNDS);
+    if x == 0
+        && let Some(decoded) = plain(d, i)
+    {
+        return decoded;
+    }
     macro_rules! each {
         ($f:expr) => {
             match last_type(i) {
@@ -33,30 +62,116 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         };
     }
     match i.opcode.as_str() {
-        "add" => each!(|a, b, _, _| a + b),
-        "sub" => each!(|a, b, _, _| a - b),
-        "mul" => each!(|a, b, _, _| a * b),
-        "fma" => each!(|a, b, c, _| odd_sum(a * b, c)),
-        "min" => each!(|a, b, _, x| least(a, b, x)),
-        "max" => each!(|a, b, _, x| -least(-a, -b, x)),
-        "ex2" => each!(|a, _, _, _| a.exp2()),
-        "tanh" => each!(|a, _, _, _| a.tanh()),
+        "add" => each!(|a, b, _| a + b),
+        "sub" => each!(|a, b, _| a - b),
+        "mul" => each!(|a, b, _| a * b),
+        "fma" => each!(|a, b, c| odd_sum(a * b, c)),
+        "ex2" => each!(|a, _, _| a.exp2()),
+        "tanh" => each!(|a, _, _| a.tanh()),
+        "min" | "max" if i.operands.len() == 3 => {
+            let x = x | if i.opcode == "max" { MAX } else { 0 };
+            match last_type(i) {
+                "f16" => d.with_constant(i, x, |a: u16, b: u16, _: u32, x| extreme::<Half>(a, b, x)),
+                "bf16" => d.with_constant(i, x, |a: u16, b: u16, _: u32, x| extreme::<Bfloat>(a, b, x)),
+                "f16x2" => d.with_constant(i, x, |a: u32, b: u32, _: u32, x| {
+                    pair(a, b, 0, |a, b, _| extreme::<Half>(a, b, x))
+                }),
+                _ => d.with_constant(i, x, |a: u32, b: u32, _: u32, x| {
+                    pair(a, b, 0, |a, b, _| extreme::<Bfloat>(a, b, x))
+                }),
+            }
+        }
         // Signs alone, so NaN keeps its bits.
         "abs" => match last_type(i) {
-            "f16" | "bf16" => d.rare().unary(i, |a: u16| a & 0x7FFF),
-            _ => d.rare().unary(i, |a: u32| a & 0x7FFF_7FFF),
+            "f16" | "bf16" => d.with_constant(i, x, |a: u16, _: u32, _: u32, x| flush(a, x) & 0x7FFF),
+            _ => d.with_constant(i, x, |a: u32, _: u32, _: u32, x| {
+                pair(a, 0, 0, |a, _, _| flush(a, x) & 0x7FFF)
+            }),
         },
         "neg" => match last_type(i) {
-            "f16" | "bf16" => d.rare().unary(i, |a: u16| a ^ 0x8000),
-            _ => d.rare().unary(i, |a: u32| a ^ 0x8000_8000),
+            "f16" | "bf16" => d.with_constant(i, x, |a: u16, _: u32, _: u32, x| flush(a, x) ^ 0x8000),
+            _ => d.with_constant(i, x, |a: u32, _: u32, _: u32, x| {
+                pair(a, 0, 0, |a, _, _| flush(a, x) ^ 0x8000)
+            }),
         },
         _ => Err(d.not_implemented()),
     }
 }
 
+/// Instructions that round to nearest, and nothing else: they are the frequent ones.
+fn plain(d: &mut Decoder<'_>, i: &Instruction) -> Option<Decoded> {
+    macro_rules! two {
+        ($half:ident, $bfloat:ident) => {
+            match last_type(i) {
+                "f16" => d.binary(i, $half),
+                "bf16" => d.binary(i, $bfloat),
+                "f16x2" => d.binary(i, |a: u32, b: u32| pair(a, b, 0, |a, b, _| $half(a, b))),
+                _ => d.binary(i, |a: u32, b: u32| pair(a, b, 0, |a, b, _| $bfloat(a, b))),
+            }
+        };
+    }
+    Some(match i.opcode.as_str() {
+        "add" => two!(add_half, add_bfloat),
+        "sub" => two!(sub_half, sub_bfloat),
+        "mul" => two!(mul_half, mul_bfloat),
+        "min" if i.operands.len() == 3 => two!(min_half, min_bfloat),
+        "max" if i.operands.len() == 3 => two!(max_half, max_bfloat),
+        "fma" => match last_type(i) {
+            "f16" => d.ternary(i, fma_half),
+            "bf16" => d.ternary(i, fma_bfloat),
+            "f16x2" => d.ternary(i, |a: u32, b: u32, c: u32| pair(a, b, c, fma_half)),
+            _ => d.ternary(i, |a: u32, b: u32, c: u32| pair(a, b, c, fma_bfloat)),
+        },
+        "abs" => match last_type(i) {
+            "f16" | "bf16" => d.unary(i, |a: u16| a & 0x7FFF),
+            _ => d.unary(i, |a: u32| a & 0x7FFF_7FFF),
+        },
+        "neg" => match last_type(i) {
+            "f16" | "bf16" => d.unary(i, |a: u16| a ^ 0x8000),
+            _ => d.unary(i, |a: u32| a ^ 0x8000_8000),
+        },
+        _ => return None,
+    })
+}
+
+macro_rules! plain {
+    ($($half:ident, $bfloat:ident, |$a:ident, $b:ident| $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $half(a: u16, b: u16) -> u16 {
+            let ($a, $b) = (from_half(a), from_half(b));
+            half_from_single($value)
+        }
+
+        #[inline(always)]
+        fn $bfloat(a: u16, b: u16) -> u16 {
+            let ($a, $b) = (from_bfloat(a), from_bfloat(b));
+            bfloat_from_single($value)
+        }
+    )*};
+}
+
+plain! {
+    add_half, add_bfloat, |a, b| a + b;
+    sub_half, sub_bfloat, |a, b| a - b;
+    mul_half, mul_bfloat, |a, b| a * b;
+    min_half, min_bfloat, |a, b| super::float::least(a, b);
+    max_half, max_bfloat, |a, b| super::float::greatest(a, b);
+}
+
+#[inline(always)]
+fn fma_half(a: u16, b: u16, c: u16) -> u16 {
+    half_from_single(round::odd_sum(from_half(a) * from_half(b), from_half(c)))
+}
+
+#[inline(always)]
+fn fma_bfloat(a: u16, b: u16, c: u16) -> u16 {
+    let product = f64::from(from_bfloat(a)) * f64::from(from_bfloat(b));
+    bfloat_from_double(odd_sum(product, from_bfloat(c).into()))
+}
+
 /// A format of 16 bits.
 trait Format {
-    fn read(bits: u16) -> f64;
+    fn read(bits: u16) -> f32;
     fn write(value: f64, x: u64) -> u16;
 }
 
@@ -64,57 +179,84 @@ struct Half;
 struct Bfloat;
 
 impl Format for Half {
-    fn read(bits: u16) -> f64 {
-        from_half(bits).into()
+    #[inline(always)]
+    fn read(bits: u16) -> f32 {
+        from_half(bits)
     }
 
     fn write(value: f64, x: u64) -> u16 {
-        to_half(value, x & 0x50)
+        to_half(value, x & (SAT | RELU))
     }
 }
 
 impl Format for Bfloat {
-    fn read(bits: u16) -> f64 {
-        from_bfloat(bits).into()
+    #[inline(always)]
+    fn read(bits: u16) -> f32 {
+        from_bfloat(bits)
     }
 
     fn write(value: f64, x: u64) -> u16 {
-        to_bfloat(value, x & 0x50)
+        to_bfloat(value, x & (SAT | RELU))
     }
 }
 
-fn one<T: Format>(a: u16, b: u16, c: u16, x: u64, f: impl Fn(f64, f64, f64, u64) -> f64) -> u16 {
-    let flush = |bits: u16| if x & 8 != 0 && bits & 0x7C00 == 0 { bits & 0x8000 } else { bits };
-    flush(T::write(f(T::read(flush(a)), T::read(flush(b)), T::read(flush(c)), x), x))
+#[inline(always)]
+fn flush(bits: u16, x: u64) -> u16 {
+    if x & FTZ != 0 && bits & 0x7C00 == 0 { bits & 0x8000 } else { bits }
 }
 
-fn two<T: Format>(a: u32, b: u32, c: u32, x: u64, f: impl Fn(f64, f64, f64, u64) -> f64) -> u32 {
-    let low = one::<T>(a as u16, b as u16, c as u16, x, &f);
-    let high = one::<T>((a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16, x, &f);
+fn one<T: Format>(a: u16, b: u16, c: u16, x: u64, f: impl Fn(f64, f64, f64) -> f64) -> u16 {
+    if x & OUT_OF_BOUNDS != 0 && (a == 0xFFFF || b == 0xFFFF) {
+        return 0;
+    }
+    let read = |bits| f64::from(T::read(flush(bits, x)));
+    flush(T::write(f(read(a), read(b), read(c)), x), x)
+}
+
+fn two<T: Format>(a: u32, b: u32, c: u32, x: u64, f: impl Fn(f64, f64, f64) -> f64) -> u32 {
+    pair(a, b, c, |a, b, c| one::<T>(a, b, c, x, &f))
+}
+
+/// Both halves of words.
+#[inline(always)]
+pub(super) fn pair(a: u32, b: u32, c: u32, f: impl Fn(u16, u16, u16) -> u16) -> u32 {
+    let low = f(a as u16, b as u16, c as u16);
+    let high = f((a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16);
     u32::from(high) << 16 | u32::from(low)
 }
 
-/// A number wins over NaN unless bit 7 says otherwise; negative zero is less than zero.
-fn least(a: f64, b: f64, x: u64) -> f64 {
-    if x & 0x80 != 0 && (a.is_nan() || b.is_nan()) {
-        return f64::NAN;
+/// A number wins over NaN unless the instruction says otherwise; negative zero is less than zero.
+#[inline(always)]
+fn extreme<T: Format>(a: u16, b: u16, x: u64) -> u16 {
+    let (a, b) = (flush(a, x), flush(b, x));
+    let sign = if x & XOR_SIGN != 0 { (a ^ b) & 0x8000 } else { 0 };
+    let (a, b) = if x & XOR_SIGN != 0 { (a & 0x7FFF, b & 0x7FFF) } else { (a, b) };
+    let (first, second) = (T::read(a), T::read(b));
+    if first.is_nan() && second.is_nan() || x & NAN != 0 && (first.is_nan() || second.is_nan()) {
+        return 0x7FFF;
     }
-    if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+    let less = first < second || first == second && a & 0x8000 != 0;
+    let chosen = if second.is_nan() || !first.is_nan() && less != (x & MAX != 0) { a } else { b };
+    chosen | sign
 }
 
 /// `cvt.rn.f16x2.f32 d, a, b`: `a` in the upper half.
-pub(crate) fn pack(d: &mut Decoder<'_>, i: &Instruction, to: &str, from: &str) -> Decoded {
-    if from != "f32" || i.operands.len() != 3 {
+pub(crate) fn pack(d: &mut Decoder<'_>, i: &Instruction, to: &str, x: u64) -> Decoded {
+    if i.operands.len() != 3 {
         return Err(d.not_implemented());
     }
-    let x = u64::from(has(i, "rz")) | u64::from(has(i, "relu")) << 6 | u64::from(has(i, "sat")) << 4;
-    if to == "f16x2" {
-        d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+    match (to, x) {
+        ("f16x2", 0) => d.binary(i, |a: f32, b: f32| {
+            u32::from(half_from_single(a)) << 16 | u32::from(half_from_single(b))
+        }),
+        (_, 0) => d.binary(i, |a: f32, b: f32| {
+            u32::from(bfloat_from_single(a)) << 16 | u32::from(bfloat_from_single(b))
+        }),
+        ("f16x2", _) => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
             u32::from(to_half(a.into(), x)) << 16 | u32::from(to_half(b.into(), x))
-        })
-    } else {
-        d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
+        }),
+        _ => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
             u32::from(to_bfloat(a.into(), x)) << 16 | u32::from(to_bfloat(b.into(), x))
-        })
+        }),
     }
 }

@@ -3,7 +3,7 @@
 use super::{has, last_type};
 use crate::{
     module::{Decoded, Decoder, program::Ins},
-    ptx::ast::{Instruction, Operand},
+    ptx::ast::Instruction,
 };
 
 /// Decodes an instruction of this chapter.
@@ -63,6 +63,9 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         ("min", "u64") => d.rare().binary(i, |a: u64, b: u64| a.min(b)),
         ("min", "s64") => d.rare().binary(i, |a: i64, b: i64| a.min(b)),
         ("min", "u16x2") => d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.min(b))),
+        ("min", "s16x2") if has(i, "relu") => {
+            d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16).max(0) as u16))
+        }
         ("min", "s16x2") => {
             d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16) as u16))
         }
@@ -74,6 +77,9 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         ("max", "u64") => d.rare().binary(i, |a: u64, b: u64| a.max(b)),
         ("max", "s64") => d.rare().binary(i, |a: i64, b: i64| a.max(b)),
         ("max", "u16x2") => d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| a.max(b))),
+        ("max", "s16x2") if has(i, "relu") => {
+            d.rare().binary(i, |a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16))
+        }
         ("max", "s16x2") => {
             d.binary(i, |a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16) as u16))
         }
@@ -121,7 +127,7 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         ("cnot", "b16") => d.rare().unary(i, |a: u16| u16::from(a == 0)),
         ("cnot", "b32") => d.rare().unary(i, |a: u32| u32::from(a == 0)),
         ("cnot", "b64") => d.rare().unary(i, |a: u64| u64::from(a == 0)),
-        ("lop3", "b32") => logic_of_three(d, i),
+        ("lop3", "b32") => super::logic::decode(d, i),
         // Shifts by the width or more leave nothing, or the sign.
         ("shl", "b16") => d.rare().binary(i, |a: u16, b: u32| a.checked_shl(b).unwrap_or(0)),
         ("shl", "b32") => d.binary(i, shift_left),
@@ -174,6 +180,12 @@ fn multiply_add(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
         (_, true, "s32") if has(i, "sat") => {
             d.rare().ternary(i, |a: i32, b: i32, c: i32| high_s32(a, b).saturating_add(c))
         }
+        (_, true, "u16") => d.rare().ternary(i, |a: u16, b: u16, c: u16| {
+            (((u32::from(a) * u32::from(b)) >> 16) as u16).wrapping_add(c)
+        }),
+        (_, true, "s16") => d.rare().ternary(i, |a: i16, b: i16, c: i16| {
+            (((i32::from(a) * i32::from(b)) >> 16) as i16).wrapping_add(c)
+        }),
         (_, true, "u32") => d.rare().ternary(i, |a: u32, b: u32, c: u32| high_u32(a, b).wrapping_add(c)),
         (_, true, "s32") => d.rare().ternary(i, |a: i32, b: i32, c: i32| high_s32(a, b).wrapping_add(c)),
         (_, true, "u64") => d.rare().ternary(i, |a: u64, b: u64, c: u64| high_u64(a, b).wrapping_add(c)),
@@ -192,6 +204,9 @@ fn multiply_24(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
     match ty {
         "u32" => d.with_constant(i, shift, |a: u32, b: u32, c: u32, shift| {
             (((u64::from(a & 0xFF_FFFF) * u64::from(b & 0xFF_FFFF)) >> shift) as u32).wrapping_add(c)
+        }),
+        "s32" if has(i, "sat") => d.with_constant(i, shift, |a: i32, b: i32, c: i32, shift| {
+            (((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> shift) as i32).saturating_add(c)
         }),
         "s32" => d.with_constant(i, shift, |a: i32, b: i32, c: i32, shift| {
             (((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> shift) as i32).wrapping_add(c)
@@ -379,24 +394,6 @@ fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
         bit += offset.signum();
     }
     !0
-}
-
-/// `lop3`: the table says the result for each of the eight cases of one bit of a, b and c.
-fn logic_of_three(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
-    let [dest, a, b, c, Operand::Integer(table)] = d.operands(i)? else {
-        return Err(d.not_implemented());
-    };
-    let table = *table as u64;
-    let shorter = Instruction { operands: vec![dest.clone(), a.clone(), b.clone(), c.clone()], ..i.clone() };
-    d.with_constant(&shorter, table, |a: u32, b: u32, c: u32, table| {
-        let mut result = 0;
-        for case in 0..8u32 {
-            let pick = |value: u32, bit: u32| if case >> bit & 1 != 0 { value } else { !value };
-            let wanted = 0u32.wrapping_sub((table >> case & 1) as u32);
-            result |= pick(a, 2) & pick(b, 1) & pick(c, 0) & wanted;
-        }
-        result
-    })
 }
 
 fn funnel_shift(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {

@@ -16,10 +16,15 @@ mod half;
 mod integer;
 mod lanes;
 mod level;
+mod logic;
 mod memory;
+mod packed;
+mod pairs;
+mod round;
 mod run;
 mod soft;
 mod strand;
+mod video;
 
 pub(crate) use context::{Context, Lane, Row, Stopped, Word};
 pub(crate) use lanes::{
@@ -64,6 +69,9 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         "shfl" | "vote" | "match" | "activemask" | "redux" | "elect" | "bar" | "barrier" | "nanosleep" => {
             exchange::decode(decoder, instruction)
         }
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" | "vadd2"
+        | "vsub2" | "vavrg2" | "vabsdiff2" | "vmin2" | "vmax2" | "vset2" | "vadd4" | "vsub4" | "vavrg4"
+        | "vabsdiff4" | "vmin4" | "vmax4" | "vset4" => video::decode(decoder, instruction),
         opcode if OPCODES.contains(&opcode) => Err(decoder.not_implemented()),
         opcode => Err(invalid(&format!("PTX has no instruction `{opcode}`"))),
     }
@@ -71,7 +79,7 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
 
 /// What PTX ISA 9.0 has and the arms above do not: valid programs that are not executed yet. Every other word is an error of
 /// the program.
-const OPCODES: [&str; 52] = [
+const OPCODES: [&str; 29] = [
     "alloca",
     "clmad",
     "clusterlaunchcontrol",
@@ -99,29 +107,6 @@ const OPCODES: [&str; 52] = [
     "tex",
     "tld4",
     "txq",
-    "vabsdiff",
-    "vabsdiff2",
-    "vabsdiff4",
-    "vadd",
-    "vadd2",
-    "vadd4",
-    "vavrg2",
-    "vavrg4",
-    "vmad",
-    "vmax",
-    "vmax2",
-    "vmax4",
-    "vmin",
-    "vmin2",
-    "vmin4",
-    "vset",
-    "vset2",
-    "vset4",
-    "vshl",
-    "vshr",
-    "vsub",
-    "vsub2",
-    "vsub4",
     "wgmma",
     "wmma",
 ];

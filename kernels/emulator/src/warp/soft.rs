@@ -274,6 +274,12 @@ pub(crate) fn from_half(bits: u16) -> f32 {
     f32::from_bits(value.to_bits() | sign)
 }
 
+/// The same, and zero for subnormal numbers.
+#[inline(always)]
+pub(crate) fn from_half_flushed(bits: u16) -> f32 {
+    from_half(if bits & 0x7C00 == 0 { bits & 0x8000 } else { bits })
+}
+
 /// A number of the other 16-bit format.
 #[inline(always)]
 pub(crate) fn from_bfloat(bits: u16) -> f32 {
