@@ -163,6 +163,7 @@ impl Grid<'_> {
             carry: 0,
             local: std::ptr::null_mut(),
             local_bytes: 0,
+            own_end: 0,
             frame: 0,
             shared: std::ptr::null_mut(),
             shared_bytes: 0,

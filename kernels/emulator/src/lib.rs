@@ -15,5 +15,8 @@ pub mod module;
 mod printf;
 pub mod ptx;
 mod race;
+mod scope;
 pub mod settings;
 mod warp;
+
+pub use scope::scope;

@@ -13,7 +13,10 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use emulator::settings::{SETTINGS, settings};
+use emulator::{
+    scope,
+    settings::{SETTINGS, settings},
+};
 
 const LIBRARY: &str = "libemulator.so";
 
@@ -23,6 +26,10 @@ fn main() -> ExitCode {
         None => Err(format!("say which program to run\n\n{}", help())),
         Some(option) if option == "--help" || option == "-h" => {
             print!("{}", help());
+            Ok(())
+        }
+        Some(option) if option == "--scope" => {
+            print!("{}", scope());
             Ok(())
         }
         Some(option) if option == "--library" => library().map(|path| println!("{}", path.display())),
@@ -115,6 +122,8 @@ fn help() -> String {
   cargo run -p emulator -- --library
       prints where the emulated driver is; as libcuda.so.1 in a folder on LD_LIBRARY_PATH it serves
       any program
+  cargo run -p emulator -- --scope
+      prints which instructions of PTX it executes
   cargo run -p emulator -- --help
       prints this
 

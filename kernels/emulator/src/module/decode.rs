@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     fault::Place,
-    ptx::ast::{self, Instruction, Operand, Space, Statement, Variable},
+    ptx::ast::{self, AddressBase, Instruction, Operand, Space, Statement, Variable},
     warp::{self, Body, Level, rare_step, step},
 };
 
@@ -25,6 +25,8 @@ pub(crate) enum Class {
     Word(u8),
     /// 64 bits.
     Long,
+    /// 128 bits, as two rows of 64.
+    Quad,
 }
 
 /// A register's place: its row, or its number among the predicates.
@@ -82,6 +84,8 @@ pub(crate) struct Decoder<'a> {
     ended: bool,
     /// Places of the blocks' ends.
     ends: Vec<Place>,
+    /// Registers that a function returns, and the variables where its caller finds them.
+    results: Vec<Instruction>,
 }
 
 /// Decodes a function of `kernelwide`'s kernel.
@@ -106,9 +110,13 @@ pub(crate) fn decode(
         block_count: 0,
         ended: false,
         ends: Vec::new(),
+        results: Vec::new(),
     };
     decoder.parameters(function)?;
     let body = function.body.as_deref().unwrap_or_default();
+    if takes_stack(body) {
+        decoder.start_stack(function.line)?;
+    }
     decoder.statements(body)?;
     decoder.finish(function.line)
 }
@@ -127,11 +135,15 @@ impl<'a> Decoder<'a> {
         }
         for (variables, results) in [(&function.returns, true), (&function.params, false)] {
             for variable in variables {
-                if variable.space == Space::Reg {
-                    return Err(unsupported("a function with parameters in registers"));
-                }
-                let offset = self.frame_variable(variable)?;
+                let offset = if variable.space == Space::Reg {
+                    self.register_parameter(variable, results)?
+                } else {
+                    self.frame_variable(variable)?
+                };
                 let bytes = size(variable)?.0 as u32;
+                if bytes == 0 {
+                    return Err(unsupported(&format!("`{}`, a parameter without a size,", variable.name)));
+                }
                 if results {
                     self.function.returns.push((offset, bytes));
                 } else {
@@ -140,6 +152,56 @@ impl<'a> Decoder<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A parameter in a register comes and goes through a variable, which no name in the source can be.
+    fn register_parameter(&mut self, variable: &Variable, is_result: bool) -> Decoded<u32> {
+        self.variable(variable)?;
+        let hidden = Variable { name: format!("{} in memory", variable.name), ..variable.clone() };
+        let offset = self.frame_variable(&hidden)?;
+        let register = Operand::Name(variable.name.clone());
+        let address = Operand::Address { base: AddressBase::Name(hidden.name), offset: 0 };
+        let bits = 8 * size(variable)?.0;
+        let (opcode, operands) =
+            if is_result { ("st", vec![address, register]) } else { ("ld", vec![register, address]) };
+        let transfer = Instruction {
+            predicate: None,
+            opcode: opcode.into(),
+            modifiers: vec!["param".into(), format!("b{bits}")],
+            operands,
+            line: variable.line,
+        };
+        if is_result {
+            self.results.push(transfer);
+        } else {
+            let ins = warp::decode(self, &transfer)?;
+            self.push(ins, variable.line);
+        }
+        Ok(offset)
+    }
+
+    /// Stores the results that are in registers, before the function returns.
+    pub(crate) fn store_results(&mut self) -> Decoded<()> {
+        for transfer in self.results.clone() {
+            let ins = warp::decode(self, &transfer)?;
+            self.push(ins, transfer.line);
+        }
+        Ok(())
+    }
+
+    /// The function takes memory from the stack while it runs: the variable that says how much.
+    fn start_stack(&mut self, line: u32) -> Decoded<()> {
+        let offset = align_up(u64::from(self.function.local_bytes), 4) as u32;
+        self.function.local_bytes = offset + 4;
+        self.function.taken = Some(offset);
+        let ins = Ins { f: offset, ..self.rare_ins::<warp::StackStart>() };
+        self.push(ins, line);
+        Ok(())
+    }
+
+    /// The variable that says what the function has taken from the stack.
+    pub(crate) fn taken(&self) -> u32 {
+        self.function.taken.unwrap_or(0)
     }
 
     fn statements(&mut self, statements: &[Statement]) -> Decoded<()> {
@@ -247,7 +309,7 @@ impl<'a> Decoder<'a> {
             None => None,
             Some(guard) => Some((self.predicate_named(&guard.register)?, guard.negated)),
         };
-        if warp::control::is_control(&instruction.opcode) {
+        if warp::control::is_control(instruction) {
             return warp::control::decode(self, instruction, guard);
         }
         self.in_place(instruction, guard)
@@ -272,8 +334,19 @@ impl<'a> Decoder<'a> {
         if let Some(guard) = &guard {
             self.push(guard.begin(), line);
         }
-        let ins = warp::decode(self, instruction)?;
-        self.push(ins, line);
+        match warp::elements(self, instruction)? {
+            // Without active lanes all but the first are executed, and do nothing.
+            Some(elements) => {
+                for element in &elements {
+                    let ins = warp::decode(self, element)?;
+                    self.push(ins, line);
+                }
+            }
+            None => {
+                let ins = warp::decode(self, instruction)?;
+                self.push(ins, line);
+            }
+        }
         if let Some(guard) = &guard {
             self.push(guard.end(), line);
         }
@@ -372,6 +445,7 @@ impl<'a> Decoder<'a> {
 
     fn finish(mut self, line: u32) -> Decoded<Function> {
         if !self.ended {
+            self.store_results()?;
             self.word = "ret".into();
             self.end_block(if self.entry { End::Exit } else { End::Return }, 0);
         }
@@ -463,14 +537,29 @@ pub(super) fn new_slot(function: &mut Function, class: Class) -> u32 {
             function.row_bytes += 256;
             function.row_bytes - 256
         }
+        Class::Quad => {
+            function.row_bytes += 512;
+            function.row_bytes - 512
+        }
     }
+}
+
+/// The body has an instruction that takes memory from the stack.
+fn takes_stack(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| match statement {
+        Statement::Instruction(instruction) => {
+            matches!(instruction.opcode.as_str(), "alloca" | "stacksave" | "stackrestore")
+        }
+        Statement::Block(inner) => takes_stack(inner),
+        _ => false,
+    })
 }
 
 /// The class of a register type.
 fn class_of(ty: &str) -> Decoded<Class> {
     Ok(match ty {
         "pred" => Class::Predicate,
-        "b128" => return Err(unsupported("registers of 128 bits")),
+        "b128" => Class::Quad,
         _ => match type_bytes(ty)? {
             bytes @ ..=4 => Class::Word(bytes as u8 * 8),
             _ => Class::Long,

@@ -181,6 +181,10 @@ impl Decoder<'_> {
     /// A predicate operand and whether it is negated.
     pub(crate) fn predicate(&mut self, operand: &Operand) -> Decoded<(u32, bool)> {
         match operand {
+            // No launch has clusters, so nobody writes it.
+            Operand::Name(name) if name == "%is_explicit_cluster" => {
+                Ok((self.new_slot(Class::Predicate), false))
+            }
             Operand::Name(name) => Ok((self.predicate_named(name)?, false)),
             Operand::Not(name) => Ok((self.predicate_named(name)?, true)),
             // A constant: a predicate that is never written, so all zero.
@@ -188,6 +192,11 @@ impl Decoder<'_> {
             Operand::Sink => Ok((self.new_slot(Class::Predicate), false)),
             _ => Err(invalid(&format!("`{}` needs a predicate", self.word))),
         }
+    }
+
+    /// The name is a special register's that stays as it is while a block runs.
+    pub(crate) fn is_special(&self, name: &str) -> bool {
+        special(name).is_some()
     }
 
     /// A row that holds a constant.
@@ -239,6 +248,11 @@ impl Decoder<'_> {
     }
 }
 
+/// The name is one of so many numbered ones.
+fn numbered(name: &str, prefix: &str, count: u32) -> bool {
+    name.strip_prefix(prefix).and_then(|number| number.parse().ok()).is_some_and(|number: u32| number < count)
+}
+
 /// A special register that stays as it is while a block runs.
 fn special(name: &str) -> Option<Special> {
     let name = name.strip_prefix('%')?;
@@ -277,6 +291,12 @@ fn special(name: &str) -> Option<Special> {
         "total_smem_size" | "aggr_smem_size" => Special::TotalShared,
         "cluster_ctarank" => Special::Zero,
         "cluster_nctarank" => Special::One,
+        // Nothing is reserved, no graph executes this, and there is no environment and no monitor of performance.
+        "reserved_smem_offset_begin" | "reserved_smem_offset_end" | "reserved_smem_offset_cap" => {
+            Special::Zero
+        }
+        "reserved_smem_offset_0" | "reserved_smem_offset_1" | "current_graph_exec" => Special::Zero,
+        _ if numbered(name, "envreg", 32) || numbered(name.trim_end_matches("_64"), "pm", 8) => Special::Zero,
         _ => return None,
     })
 }

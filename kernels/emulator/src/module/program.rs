@@ -64,6 +64,8 @@ pub(crate) struct Function {
     pub(crate) predicates: u32,
     /// Bytes of local memory a thread: variables, parameters, and arguments of its calls.
     pub(crate) local_bytes: u32,
+    /// Where the variable lies that says what it has taken from the stack while it runs, if it ever does.
+    pub(crate) taken: Option<u32>,
     /// Where its parameters and results lie in local memory, with their sizes. Empty for kernels.
     pub(crate) params: Vec<(u32, u32)>,
     pub(crate) returns: Vec<(u32, u32)>,

@@ -140,7 +140,8 @@ impl<'a> Decoder<'a> {
         self.compare_sources::<A>(rest, combine, ins)
     }
 
-    pub(super) fn compare_operands<A: Lane>(
+    /// The operands of a comparison, for an instruction whose step is chosen already.
+    pub(crate) fn compare_operands<A: Lane>(
         &mut self,
         instruction: &Instruction,
         combine: Option<u64>,

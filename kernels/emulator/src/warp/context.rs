@@ -38,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) local_bytes: u32,
     /// Where the running function's part starts.
     pub(crate) frame: u32,
+    /// Where its own variables end, and what it takes from the stack starts.
+    pub(crate) own_end: u32,
     /// The block's shared memory.
     pub(crate) shared: *mut u8,
     /// Its size.

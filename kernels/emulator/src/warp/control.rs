@@ -1,6 +1,6 @@
 //! Control flow: `bra`, `brx.idx`, `call`, `ret`, `exit`, `trap`, `bar`.
 
-use super::{has, last_type};
+use super::{How, has, last_type};
 use crate::{
     module::{
         Class, Decoded, Decoder, Symbol, builtin, invalid,
@@ -10,9 +10,10 @@ use crate::{
     ptx::ast::{Instruction, Operand},
 };
 
-/// The opcode ends a block.
-pub(crate) fn is_control(opcode: &str) -> bool {
-    matches!(opcode, "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier")
+/// The instruction ends a block.
+pub(crate) fn is_control(instruction: &Instruction) -> bool {
+    let how = super::instructions::find(instruction).map(|entry| entry.how);
+    matches!(how, Some(How::Control))
 }
 
 /// Ends the current block with a control instruction, behind its guard.
@@ -51,7 +52,10 @@ pub(crate) fn decode(
             let targets = decoder.targets(table)?;
             decoder.end_block(End::Switch { index, targets, join: NONE }, line);
         }
-        "ret" if !decoder.is_entry() => decoder.end_block(End::Return, line),
+        "ret" if !decoder.is_entry() => {
+            decoder.store_results()?;
+            decoder.end_block(End::Return, line);
+        }
         "ret" | "exit" => decoder.end_block(End::Exit, line),
         "trap" | "brkpt" => decoder.end_block(End::Trap, line),
         "call" => {
@@ -106,6 +110,7 @@ fn argument(decoder: &mut Decoder<'_>, operand: &Operand) -> Decoded<Argument> {
                     Class::Word(_) => Ok(Argument::Word(register.slot)),
                     Class::Long => Ok(Argument::Long(register.slot)),
                     Class::Predicate => Err(invalid("a predicate cannot be an argument")),
+                    Class::Quad => Err(decoder.not_implemented()),
                 };
             }
             match decoder.symbol(name)? {

@@ -19,8 +19,38 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         "mov" => move_value(decoder, instruction),
         "cvta" => convert_address(decoder, instruction),
         "isspacep" => is_space(decoder, instruction),
-        _ => Err(decoder.not_implemented()),
+        "createpolicy" => {
+            // What a policy says changes nothing here.
+            let [policy, ..] = &instruction.operands[..] else { return Err(decoder.wrong_count()) };
+            let operands = vec![policy.clone(), Operand::Integer(0)];
+            let plain = Instruction { modifiers: vec!["b64".into()], operands, ..instruction.clone() };
+            move_value(decoder, &plain)
+        }
+        _ => in_cluster(decoder, instruction),
     }
+}
+
+/// Steps that change nothing.
+pub(super) fn nothing(decoder: &mut Decoder<'_>, _: &Instruction) -> Decoded {
+    unsafe fn nothing(_: &mut Context, _: &Ins) -> Flow {
+        Flow::Next
+    }
+    Ok(decoder.plain(nothing))
+}
+
+/// `mapa` and `getctarank` in a cluster of one block, whose rank is 0.
+fn in_cluster(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
+    let (dest, value) = match (i.opcode.as_str(), &i.operands[..]) {
+        ("mapa", [dest, address, rank]) => {
+            d.source::<u32>(rank)?;
+            (dest.clone(), address.clone())
+        }
+        ("getctarank", [dest, _]) => (dest.clone(), Operand::Integer(0)),
+        _ => return Err(d.wrong_count()),
+    };
+    let ty = if i.opcode == "mapa" { i.modifiers.last().map_or("", String::as_str) } else { "u32" };
+    let plain = Instruction { modifiers: vec![ty.into()], operands: vec![dest, value], ..i.clone() };
+    move_value(d, &plain)
 }
 
 fn move_value(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
@@ -30,6 +60,9 @@ fn move_value(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         return d.predicates(i, |a, _| a);
     }
     let bytes = type_bytes(ty)?;
+    if bytes == 16 {
+        return super::wide::move_value(d, dest, source);
+    }
     match (dest, source) {
         (Operand::Vector(parts), source) => return unpack(d, parts, source, bytes),
         (dest, Operand::Vector(parts)) => return pack(d, dest, parts, bytes),
@@ -52,6 +85,9 @@ fn move_value(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
             let ins = if wide { d.rare_ins::<Clock<u64>>() } else { d.rare_ins::<Clock<u32>>() };
             let dest = if wide { d.dest::<u64>(dest)? } else { d.dest::<u32>(dest)? };
             return Ok(Ins { d: dest, x: high.into(), ..ins });
+        }
+        if wide && d.is_special(name) {
+            return d.rare().unary(i, |a: u32| u64::from(a));
         }
         let place = match d.symbol(name) {
             Ok(Symbol::Frame(at)) => Some((u64::from(at), true)),
@@ -248,8 +284,35 @@ fn is_space(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         Some(Space::Shared) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Shared),
         Some(Space::Local) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Local),
         Some(Space::Param) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Param),
-        Some(Space::Global) => d.rare().compare(&twice, None, |a: u64, _| window(a) == Window::Global),
-        // Constants have no window of their own: they are where global variables are.
+        Some(space @ (Space::Global | Space::Const)) => {
+            let ins = d.rare_ins::<IsGlobal>();
+            d.compare_operands::<u64>(&twice, None, Ins { f: (space == Space::Const).into(), ..ins })
+        }
         _ => Err(d.not_implemented()),
+    }
+}
+
+/// Whether addresses are global, or those of constants. They share a window, and so do the kernel's parameters with global
+/// memory.
+struct IsGlobal;
+
+impl Body for IsGlobal {
+    unsafe fn run(context: &mut Context, ins: &Ins) -> Flow {
+        // SAFETY: the decoder chose a row of 64 bits, and predicates.
+        unsafe {
+            let addresses: [u64; 32] = context.row(ins.a);
+            let mut found = 0;
+            for (lane, &address) in addresses.iter().enumerate() {
+                let constant = || context.table.find(address).is_some_and(|range| range.constant);
+                let holds = match window(address) {
+                    Window::Global => constant() == (ins.f != 0),
+                    Window::Param => ins.f == 0,
+                    Window::Shared | Window::Local => false,
+                };
+                found |= u32::from(holds) << lane;
+            }
+            super::compare::set_results(context, ins, found);
+        }
+        Flow::Next
     }
 }

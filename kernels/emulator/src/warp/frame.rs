@@ -17,8 +17,21 @@ impl Warp {
         context.rows = self.rows.as_mut_ptr().cast::<u8>().wrapping_add(frame.rows as usize);
         context.predicates = self.predicates.as_mut_ptr().wrapping_add(frame.predicates as usize);
         context.local = self.local.as_mut_ptr().cast();
-        context.local_bytes = frame.local + function.local_bytes;
+        context.own_end = frame.local + function.local_bytes;
+        context.local_bytes = context.own_end + self.stack_of(function);
         context.frame = frame.local;
+    }
+
+    /// Bytes that a function may take from the stack while it runs.
+    fn stack_of(&self, function: &Function) -> u32 {
+        if function.taken.is_some() { self.stack } else { 0 }
+    }
+
+    /// Bytes that lanes have taken from the stack in a frame, the most of any.
+    fn taken(&self, function: &Function, frame: &Frame, mask: u32) -> u32 {
+        let Some(variable) = function.taken else { return 0 };
+        let taken = self.local[((frame.local + variable) / 4) as usize].0;
+        (0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| taken[lane]).max().unwrap_or(0)
     }
 
     /// Makes room for a frame.
@@ -31,7 +44,7 @@ impl Warp {
         if self.predicates.len() < predicates {
             self.predicates.resize(predicates, 0);
         }
-        let local = ((frame.local + function.local_bytes) / 4) as usize;
+        let local = (frame.local + function.local_bytes + self.stack_of(function)).div_ceil(4) as usize;
         if self.local.len() < local {
             self.local.resize(local, Row([0; 32]));
         }
@@ -113,7 +126,8 @@ impl Warp {
             function: callee,
             rows: caller.rows + caller_function.row_bytes,
             predicates: caller.predicates + caller_function.predicates,
-            local: (caller.local + caller_function.local_bytes).next_multiple_of(16),
+            local: (caller.local + caller_function.local_bytes + self.taken(caller_function, &caller, mask))
+                .next_multiple_of(16),
             call: at,
             back: call.next,
         };
@@ -139,6 +153,14 @@ impl Warp {
                 Argument::Word(row) => {
                     let values = self.rows[((caller.rows + row) / 128) as usize].0;
                     set(&mut self.local[to].0, mask, |lane| values[lane]);
+                    // A constant of 32 bits for a wider parameter.
+                    for word in 1..bytes.div_ceil(4) as usize {
+                        set(&mut self.local[to + word].0, mask, |_| 0);
+                    }
+                }
+                Argument::Long(row) if bytes <= 4 => {
+                    let values = self.long_row(caller.rows + row);
+                    set(&mut self.local[to].0, mask, |lane| values[lane] as u32);
                 }
                 Argument::Long(row) => {
                     let values = self.long_row(caller.rows + row);

@@ -137,13 +137,13 @@ fn plain(d: &mut Decoder<'_>, i: &Instruction) -> Option<Decoded> {
 macro_rules! plain {
     ($($half:ident, $bfloat:ident, |$a:ident, $b:ident| $value:expr;)*) => {$(
         #[inline(always)]
-        fn $half(a: u16, b: u16) -> u16 {
+        pub(super) fn $half(a: u16, b: u16) -> u16 {
             let ($a, $b) = (from_half(a), from_half(b));
             half_from_single($value)
         }
 
         #[inline(always)]
-        fn $bfloat(a: u16, b: u16) -> u16 {
+        pub(super) fn $bfloat(a: u16, b: u16) -> u16 {
             let ($a, $b) = (from_bfloat(a), from_bfloat(b));
             bfloat_from_single($value)
         }

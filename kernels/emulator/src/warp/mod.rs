@@ -13,6 +13,7 @@ pub(crate) mod exchange;
 mod float;
 mod frame;
 mod half;
+pub(crate) mod instructions;
 mod integer;
 mod lanes;
 mod level;
@@ -23,8 +24,12 @@ mod pairs;
 mod round;
 mod run;
 mod soft;
+mod stack;
 mod strand;
 mod video;
+mod wide;
+
+use instructions::How;
 
 pub(crate) use context::{Context, Lane, Row, Stopped, Word};
 pub(crate) use lanes::{
@@ -33,6 +38,7 @@ pub(crate) use lanes::{
 pub use level::Level;
 pub(crate) use level::{Body, rare_step, step};
 pub(crate) use run::{Arrival, Pause, Threads, Warp};
+pub(crate) use stack::Start as StackStart;
 pub(crate) use strand::Wait;
 
 use crate::{
@@ -43,73 +49,45 @@ use crate::{
     ptx::ast::Instruction,
 };
 
-/// Chooses the step of an instruction.
-pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
-    match instruction.opcode.as_str() {
-        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "abs" | "neg" | "min" | "max" => {
-            match last_type(instruction) {
-                "f32" | "f64" => float::decode(decoder, instruction),
-                "f16" | "f16x2" | "bf16" | "bf16x2" => half::decode(decoder, instruction),
-                _ => integer::decode(decoder, instruction),
-            }
+/// The instructions that stand for one, if it is executed piece by piece.
+///
+/// # Errors
+///
+/// It cannot be.
+pub(crate) fn elements(
+    decoder: &Decoder<'_>,
+    instruction: &Instruction,
+) -> Decoded<Option<Vec<Instruction>>> {
+    match instruction.operands.split_last() {
+        Some((_, others)) if has(instruction, "L2::cache_hint") => {
+            atomic::elements(decoder, &Instruction { operands: others.to_vec(), ..instruction.clone() })
         }
-        "addc" | "subc" | "madc" | "mul24" | "mad24" | "sad" | "rem" | "popc" | "clz" | "bfind" | "fns"
-        | "brev" | "bfe" | "bfi" | "bmsk" | "szext" | "dp4a" | "dp2a" | "and" | "or" | "xor" | "not"
-        | "cnot" | "lop3" | "shl" | "shr" | "shf" | "prmt" => integer::decode(decoder, instruction),
-        "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "testp" | "copysign" => {
-            float::decode(decoder, instruction)
-        }
-        "setp" | "set" | "selp" | "slct" => compare::decode(decoder, instruction),
-        "cvt" => convert::decode(decoder, instruction),
-        "mov" | "cvta" | "isspacep" | "mapa" => data::decode(decoder, instruction),
-        "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "membar" | "fence" | "discard" | "applypriority" => {
-            memory::decode(decoder, instruction)
-        }
-        "atom" | "red" => atomic::decode(decoder, instruction),
-        "shfl" | "vote" | "match" | "activemask" | "redux" | "elect" | "bar" | "barrier" | "nanosleep" => {
-            exchange::decode(decoder, instruction)
-        }
-        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" | "vadd2"
-        | "vsub2" | "vavrg2" | "vabsdiff2" | "vmin2" | "vmax2" | "vset2" | "vadd4" | "vsub4" | "vavrg4"
-        | "vabsdiff4" | "vmin4" | "vmax4" | "vset4" => video::decode(decoder, instruction),
-        opcode if OPCODES.contains(&opcode) => Err(decoder.not_implemented()),
-        opcode => Err(invalid(&format!("PTX has no instruction `{opcode}`"))),
+        _ => atomic::elements(decoder, instruction),
     }
 }
 
-/// What PTX ISA 9.0 has and the arms above do not: valid programs that are not executed yet. Every other word is an error of
-/// the program.
-const OPCODES: [&str; 29] = [
-    "alloca",
-    "clmad",
-    "clusterlaunchcontrol",
-    "cp",
-    "createpolicy",
-    "getctarank",
-    "griddepcontrol",
-    "istypep",
-    "ldmatrix",
-    "mbarrier",
-    "mma",
-    "movmatrix",
-    "multimem",
-    "pmevent",
-    "setmaxnreg",
-    "stackrestore",
-    "stacksave",
-    "stmatrix",
-    "suld",
-    "suq",
-    "sured",
-    "sust",
-    "tcgen05",
-    "tensormap",
-    "tex",
-    "tld4",
-    "txq",
-    "wgmma",
-    "wmma",
-];
+/// Chooses the step of an instruction.
+pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
+    if has(instruction, "L2::cache_hint") {
+        return without_policy(decoder, instruction);
+    }
+    match instructions::find(instruction).map(|entry| entry.how) {
+        Some(How::Step(decode)) => decode(decoder, instruction),
+        // `bar.warp.sync`, the one that does not end a block.
+        Some(How::Control) => exchange::decode(decoder, instruction),
+        Some(How::Nobody) => Err(decoder.not_implemented()),
+        None => Err(invalid(&format!("PTX has no instruction `{}`", instruction.opcode))),
+    }
+}
+
+/// An access with a policy of the cache, which changes nothing here.
+fn without_policy(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
+    let mut plain = instruction.clone();
+    plain.modifiers.retain(|word| word != "L2::cache_hint");
+    let policy = plain.operands.pop().ok_or_else(|| decoder.wrong_count())?;
+    decoder.source::<u64>(&policy)?;
+    decode(decoder, &plain)
+}
 
 /// The last type among the modifiers, or an empty word.
 pub(crate) fn last_type(instruction: &Instruction) -> &str {

@@ -17,6 +17,9 @@ use crate::{
     module::program::{Barrier, BarrierKind, End, Flow, Ins, NONE, Program},
 };
 
+/// More of a thread's stack than any GPU has, in bytes.
+const MAX_STACK: u64 = 512 << 10;
+
 /// A warp of a resident block.
 pub(crate) struct Warp {
     /// Its number in the block.
@@ -27,6 +30,8 @@ pub(crate) struct Warp {
     pub(super) rows: Vec<Row<u32>>,
     pub(super) predicates: Vec<u32>,
     pub(super) local: Vec<Row<u32>>,
+    /// Bytes of stack of a thread.
+    pub(super) stack: u32,
     /// Rows of the kernel's own constants are filled already.
     constants: bool,
     carry: u32,
@@ -118,6 +123,7 @@ impl Warp {
             rows: Vec::new(),
             predicates: Vec::new(),
             local: Vec::new(),
+            stack: 0,
             constants: false,
             carry: 0,
             pass: 0,
@@ -132,6 +138,7 @@ impl Warp {
         let entry = Entry { block: 0, join: NONE, mask: self.live, frame: 0 };
         self.strands.clear();
         self.strands.push(Strand { entries: vec![entry], frames: vec![frame], wait: Wait::Ready });
+        self.stack = threads.stack.min(MAX_STACK) as u32;
         self.reserve(main, &frame);
         self.local.fill(Row([0; 32]));
         self.predicates.fill(0);

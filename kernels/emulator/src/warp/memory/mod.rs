@@ -184,6 +184,9 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
     let [first, second] = decoder.operands(instruction)?;
     let (address, value) = if access == Access::Load { (second, first) } else { (first, second) };
     let ty = last_type(instruction);
+    if ty == "b128" {
+        return quad(decoder, instruction, address, value, access);
+    }
     let bytes = match type_bytes(ty) {
         Ok(bytes @ ..=8) => bytes as u32,
         _ => return Err(decoder.not_implemented()),
@@ -209,7 +212,9 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
             None
         };
         match class {
-            Some(Register { class: Class::Predicate, .. }) => return Err(decoder.not_implemented()),
+            Some(Register { class: Class::Predicate | Class::Quad, .. }) => {
+                return Err(decoder.not_implemented());
+            }
             Some(register) => {
                 let this = register.class == Class::Long;
                 if *long.get_or_insert(this) != this || (bytes == 8 && !this) {
@@ -308,6 +313,29 @@ fn transfer(decoder: &mut Decoder<'_>, instruction: &Instruction, access: Access
         (_, _, true) => choose!(u64),
     };
     Ok(Ins { step: step.step, ..ins })
+}
+
+/// 128 bits: a vector of two registers of 64.
+fn quad(
+    decoder: &mut Decoder<'_>,
+    instruction: &Instruction,
+    address: &Operand,
+    value: &Operand,
+    access: Access,
+) -> Decoded {
+    let d = super::wide::register(decoder, value)?;
+    let place = place(decoder, instruction, address)?;
+    let polls = ["volatile", "acquire", "relaxed"].iter().any(|word| has(instruction, word));
+    let strong = polls || has(instruction, "release");
+    let layout = Layout { bytes: 8, count: 2, signed: false, long: true, polls, strong };
+    let f = layout.pack(decoder.cache());
+    let load = access == Access::Load;
+    let step = if place.long {
+        any::<u64>(decoder, place.space, load)
+    } else {
+        any::<u32>(decoder, place.space, load)
+    };
+    Ok(Ins { a: place.row, d, b: d + super::wide::UPPER, f, x: place.offset, ..step })
 }
 
 /// The step for every layout.
