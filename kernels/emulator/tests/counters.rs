@@ -2,7 +2,8 @@
 //!
 //! `kernels` are whole kernels, `rules` single instructions with many patterns of addresses, from which the rules were
 //! found. `tests/ptx/count/record.sh` measures both on a GPU, where this program only launches them; here the launches run
-//! without a driver and their counts are compared with what was recorded.
+//! without a driver and their counts are compared with what was recorded. `table` compares the book's page with them;
+//! `UPDATE=1 cargo test -p emulator --test counters` writes it.
 
 mod common;
 mod launches;
@@ -71,6 +72,122 @@ fn rules() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Why a kernel's shared or local memory is used differently when ptxas optimises.
+const OPTIMISED: [(&str, &str); 5] = [
+    ("scan_blelloch", "the loops are unrolled, and values stay in registers between their steps"),
+    ("histogram_shared", "threads that add 1 to one word are counted first, and added at once"),
+    ("histogram_few_bins", "the same"),
+    ("sgemm_tiled", "four loads of 4 bytes are one of 16"),
+    ("local_array", "the array's places are known, so it lies in registers"),
+];
+
+#[test]
+fn table() {
+    let (gpu, measured) = (Gpu::new(PTX), measured("kernels.csv"));
+    let mut rows = String::from(
+        "| kernel | global: load · store · atomic | shared: load · store · atomic | local: load · store | ncu `-O0` | ncu `-O3` |\n\
+         |---|--:|--:|--:|---|---|\n",
+    );
+    let mut reasons: Vec<&str> = Vec::new();
+    for (number, request) in launches(CUDA).iter().enumerate() {
+        let c = count(&gpu, request);
+        let ours = [
+            c.global_load.sectors,
+            c.global_store.sectors,
+            c.global_atomic.sectors,
+            c.shared_load.wavefronts,
+            c.shared_store.wavefronts,
+            c.shared_atomic.wavefronts,
+            c.local_load.sectors,
+            c.local_store.sectors,
+        ];
+        let [unoptimised, optimised] = [0, 3].map(|level| traffic(&measured[&(number, level)]));
+        let groups = |counts: &[u64; 8]| [list(&counts[..3]), list(&counts[3..6]), list(&counts[6..])];
+        let verdict = |theirs: &[u64; 8]| match groups(&ours) == groups(theirs) {
+            true => "equal".to_owned(),
+            false => format!("shared {}, local {}", groups(theirs)[1], groups(theirs)[2]),
+        };
+        let mut last = verdict(&optimised);
+        if last != "equal" {
+            let (kernel, reason) = OPTIMISED
+                .iter()
+                .find(|(kernel, _)| *kernel == request.kernel)
+                .unwrap_or_else(|| panic!("{}: why does -O3 differ?", request.kernel));
+            reasons.push(kernel);
+            last = format!("{}: {reason}", last.replace(", local –", "").replace("shared –, ", ""));
+        }
+        let parameter = match request.params.last() {
+            Some(Param::Number(bytes)) if is_repeated(&request.kernel) => {
+                format!(", {}", u32::from_le_bytes(bytes[..4].try_into().unwrap()))
+            }
+            _ => String::new(),
+        };
+        let [global, shared, local] = groups(&ours);
+        writeln!(
+            rows,
+            "| `{}`{parameter} | {global} | {shared} | {local} | {} | {last} |",
+            request.kernel,
+            verdict(&unoptimised)
+        )
+        .unwrap();
+    }
+    reasons.dedup();
+    assert_eq!(reasons, OPTIMISED.map(|(kernel, _)| kernel), "every reason explains a difference");
+
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../book/src/emulated-gpu-counts.md");
+    let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let known = |operation| (0..CASES).filter(|&case| is_known(operation, case)).count();
+    let partly = cases(&OPERATIONS[0])
+        .iter()
+        .filter(|request| !matches!(&request.params[1], Param::Number(mask) if *mask == [255; 4]))
+        .count();
+    let kernels: std::collections::BTreeSet<String> =
+        launches(CUDA).into_iter().map(|request| request.kernel).collect();
+    for sentence in [
+        format!("## {} kernels, counted twice", kernels.len()),
+        format!("with {CASES} patterns of addresses each"),
+        format!("than our rule says in {} of {partly} patterns", known("shared_load_v4_u32")),
+        format!("differs in {} of {CASES}.", known("shared_atomic_add_u64")),
+    ] {
+        assert!(page.contains(&sentence), "the page should say: {sentence}");
+    }
+    let (start, stop) = ("<!-- written by tests/counters.rs: begin -->\n", "<!-- end -->");
+    let from = page.find(start).expect("the page has a place for the table") + start.len();
+    let to = from + page[from..].find(stop).expect("the place ends");
+    if page[from..to] != rows {
+        assert!(env::var_os("UPDATE").is_some(), "the page's table is out of date: UPDATE=1 writes it");
+        fs::write(&path, format!("{}{rows}{}", &page[..from], &page[to..])).expect("the page can be written");
+    }
+}
+
+/// The same counts as in the table, measured.
+fn traffic(measured: &Measured) -> [u64; 8] {
+    let sum = |names: &[&str]| names.iter().map(|name| measured[*name]).sum();
+    [
+        sum(&["l1tex_t_sectors_pipe_lsu_mem_global_op_ld"]),
+        sum(&["l1tex_t_sectors_pipe_lsu_mem_global_op_st"]),
+        sum(&["l1tex_t_sectors_pipe_lsu_mem_global_op_atom", "l1tex_t_sectors_pipe_lsu_mem_global_op_red"]),
+        sum(&["l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld"]),
+        sum(&["l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st"]),
+        sum(&["l1tex_data_pipe_lsu_wavefronts_mem_shared_op_atom"]),
+        sum(&["l1tex_t_sectors_pipe_lsu_mem_local_op_ld"]),
+        sum(&["l1tex_t_sectors_pipe_lsu_mem_local_op_st"]),
+    ]
+}
+
+/// Counts side by side, or nothing when all are zero.
+fn list(counts: &[u64]) -> String {
+    if counts.iter().all(|&count| count == 0) {
+        return "–".into();
+    }
+    counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" · ")
+}
+
+/// A kernel is launched with several values of its last parameter.
+fn is_repeated(kernel: &str) -> bool {
+    launches(CUDA).iter().filter(|request| request.kernel == kernel).count() > 1
 }
 
 /// Where our rules are known to differ from the measurement.

@@ -92,8 +92,8 @@ pub(super) fn settle(context: &mut Context) -> Flow {
 /// neighbouring groups of wide loads share a pass where each lane's neighbour, by bit 0 or by bit 1 of its number, is
 /// off or wants the same address; stores never do.
 ///
-/// The rules were found with the cases of `tests/counters.rs` on an H200. One is not known whole: of 610 loads of 16 bytes
-/// by warps with some lanes off, these rules give 520 exactly and the others within one pass.
+/// The rules were found with the cases of `tests/counters.rs` on an H200. One is not known whole: where lanes are off, some
+/// loads of 16 bytes take one pass more or fewer.
 #[inline(never)]
 fn wavefronts(addresses: &[u64; 32], bytes: u64, mask: u32, access: Access) -> (u64, u64) {
     if bytes <= 4 {
