@@ -231,9 +231,8 @@ impl Block {
                 continue;
             }
             let mut waiting = self.at_barrier(index);
-            let Some(expected) = waiting.next().map(|(_, _, arrival)| arrival.count.unwrap_or(live)) else {
-                continue;
-            };
+            let Some(count) = waiting.next().map(|(_, _, arrival)| arrival.count) else { continue };
+            let expected = count.unwrap_or(live);
             drop(waiting);
             if state.arrived < expected {
                 continue;
@@ -252,7 +251,7 @@ impl Block {
                 for &(warp, strand) in &there {
                     released[warp % 32] |= self.warps[warp].lanes(strand);
                 }
-                race.complete(index, &released, &live);
+                race.complete(index, &released, &live, count.is_some());
             }
             for (warp, strand) in there {
                 self.warps[warp].release(strand, state.votes, state.arrived);

@@ -2,6 +2,7 @@
 
 mod machine;
 
+use emulator::{module::Level, settings::Checks};
 use machine::{Gpu, Shape};
 
 const KERNELS: &str = include_str!("ptx/bench/kernels.ptx");
@@ -9,7 +10,7 @@ const KERNELS: &str = include_str!("ptx/bench/kernels.ptx");
 #[test]
 fn vector_add() {
     for n in [1usize, 31, 33, 1000] {
-        let gpu = Gpu::new(KERNELS);
+        let gpu = checked(KERNELS);
         let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let b: Vec<f32> = (0..n).map(|i| 0.5 * i as f32).collect();
         let (a, b, c) = (gpu.upload(&a), gpu.upload(&b), gpu.upload(&vec![0f32; n]));
@@ -19,6 +20,11 @@ fn vector_add() {
         assert_eq!(gpu.download::<f32>(c, n), (0..n).map(|i| 1.5 * i as f32).collect::<Vec<_>>());
         assert_eq!(counters.global_store.sectors, n.div_ceil(8) as u64);
     }
+}
+
+/// With all checks on: these kernels do nothing wrong.
+fn checked(ptx: &str) -> Gpu {
+    Gpu::load_with(ptx, Level::host(), Checks::ALL).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const BASIC: &str = include_str!("ptx/nvrtc/basic.ptx");
@@ -42,7 +48,7 @@ fn noise(count: usize) -> Vec<f32> {
 #[test]
 fn matrices() {
     let n = 97usize;
-    let gpu = Gpu::new(BASIC);
+    let gpu = checked(BASIC);
     let (a, b) = (noise(n * n), noise(2 * n * n)[n * n..].to_vec());
     let (pa, pb, pc) = (gpu.upload(&a), gpu.upload(&b), gpu.upload(&vec![0f32; n * n]));
     let blocks = n.div_ceil(16) as u32;
@@ -74,7 +80,7 @@ fn matrices() {
 #[test]
 fn reductions() {
     let n = 10_000usize;
-    let gpu = Gpu::new(BASIC);
+    let gpu = checked(BASIC);
     let input: Vec<f32> = (0..n).map(|i| (i % 7) as f32).collect();
     let (a, out) = (gpu.upload(&input), gpu.upload(&[0f32]));
     gpu.launch("reduce", Shape::new([5, 1, 1], [256, 1, 1]), &[bytes(&a), bytes(&out), bytes(&(n as i32))])
@@ -97,7 +103,7 @@ fn reductions() {
 #[test]
 fn mandelbrot() {
     let (w, h, limit) = (70usize, 50usize, 100);
-    let gpu = Gpu::new(BASIC);
+    let gpu = checked(BASIC);
     let out = gpu.upload(&vec![0i32; w * h]);
     let shape = Shape::new([w.div_ceil(16) as u32, h.div_ceil(8) as u32, 1], [16, 8, 1]);
     let counters = gpu
@@ -120,7 +126,7 @@ fn mandelbrot() {
 #[test]
 fn mathematics() {
     let n = 200usize;
-    let gpu = Gpu::new(BASIC);
+    let gpu = checked(BASIC);
     let x: Vec<f32> = noise(n).iter().enumerate().map(|(i, x)| x * [1.0, 20.0, 1e4, 1e9][i % 4]).collect();
     let y: Vec<f32> = noise(2 * n)[n..].iter().map(|y| y * 3.0 + 0.1).collect();
     let (px, py) = (gpu.upload(&x), gpu.upload(&y));
@@ -199,7 +205,7 @@ fn libm_erf(x: f64) -> f64 {
 #[test]
 fn miscellany() {
     let n = 96usize;
-    let gpu = Gpu::new(BASIC);
+    let gpu = checked(BASIC);
     let input: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(0x9E37_79B9) ^ i).chain([0]).collect();
     let (o, p) = (gpu.upload(&input), gpu.upload(&vec![0i64; n * 16]));
     let counters =
@@ -236,7 +242,7 @@ fn miscellany() {
 
 #[test]
 fn calls_and_switches() {
-    let gpu = Gpu::new(BASIC);
+    let gpu = checked(BASIC);
     let out = gpu.upload(&[0i32; 64]);
     gpu.launch("recurse", Shape::new([1, 1, 1], [64, 1, 1]), &[bytes(&out)]).unwrap();
     let fib = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34];

@@ -137,8 +137,9 @@ impl Clocks {
     }
 
     /// A barrier lets these lanes of each warp go, of all that have not exited.
-    pub(super) fn complete(&mut self, barrier: u32, released: &[u32; 32], live: &[u32; 32]) {
-        if released == live {
+    pub(super) fn complete(&mut self, barrier: u32, released: &[u32; 32], live: &[u32; 32], counts: bool) {
+        let all_live = live.iter().take(self.warps.len()).all(|&live| live != 0);
+        if released == live && (all_live || !counts) {
             self.met = self.now;
             self.set_limits();
         } else {

@@ -31,7 +31,7 @@ use crate::{
     fault::{Access, Cause, Earlier, Near, Place, Space},
     settings::Checks,
 };
-use cells::{Cells, SPLIT, are_neighbours};
+use cells::{Cells, SPLIT};
 use clock::{Clocks, STRONG, THREAD, lanes};
 
 /// The shadow of a block's shared memory.
@@ -165,10 +165,11 @@ impl Race {
         }
     }
 
-    /// A barrier lets these lanes of each warp go, of all that have not exited.
-    pub(crate) fn complete(&mut self, barrier: u32, released: &[u32; 32], live: &[u32; 32]) {
+    /// A barrier lets these lanes of each warp go, of all that have not exited. One that `counts` threads has nothing to say
+    /// of those who have exited.
+    pub(crate) fn complete(&mut self, barrier: u32, released: &[u32; 32], live: &[u32; 32], counts: bool) {
         if self.races {
-            self.clocks.complete(barrier, released, live);
+            self.clocks.complete(barrier, released, live, counts);
             self.set_limit();
         }
     }
@@ -201,53 +202,41 @@ impl Race {
             words[lane] = (offsets[lane] >> 2) as u32;
         }
         let count = step.bytes / 4;
-        let stamp = self.clocks.stamp(self.warp * 32);
         if step.access == Access::Load {
-            let (most, least, other) = self.words.loads(&words, count);
-            if most >= self.limit || least < self.fresh {
+            if !self.load(&words, count, step.mask, step.site) {
                 return self.any_access(step, offsets);
-            }
-            // Two threads that have read the words at this time stand for all.
-            if self.races && other < stamp & !(THREAD | STRONG) {
-                self.read(step, &words, count, stamp);
             }
         } else {
             if self.words.stores(&words, count) >= self.limit {
                 return self.any_access(step, offsets);
             }
+            let stamp = self.clocks.stamp(self.warp * 32);
             self.words.stamp_stores(&words, count, step.mask, stamp, step.site);
         }
         Ok(())
     }
 
-    /// Leaves the stamps of a load that is in order.
+    /// A load of words by all lanes; `false` if it must be looked at closely.
     #[inline(always)]
-    fn read(&mut self, step: Step, words: &[u32; 32], count: u32, stamp: u32) {
-        if step.mask == u32::MAX && count == 1 && are_neighbours(words) {
-            let all = words[0] as usize..words[0] as usize + 32;
-            let cells = &mut self.words;
-            if let (Some(read), Some(other), Some(read_site), Some(other_site)) = (
-                cells.read.get_mut(all.clone()),
-                cells.other.get_mut(all.clone()),
-                cells.read_site.get_mut(all.clone()),
-                cells.other_site.get_mut(all),
-            ) {
-                for lane in 0..32 {
-                    let stamp = stamp + lane as u32;
-                    let differs = (read[lane] ^ stamp) & THREAD != 0;
-                    other[lane] = if differs { read[lane] } else { other[lane] };
-                    other_site[lane] = if differs { read_site[lane] } else { other_site[lane] };
-                    read[lane] = stamp;
-                    read_site[lane] = step.site;
-                }
-            }
-            return;
+    pub(crate) fn quick_load(&mut self, offsets: &[u32; 32], count: u32, site: u32) -> bool {
+        let mut words = [0; 32];
+        for lane in 0..32 {
+            words[lane] = offsets[lane] >> 2;
         }
-        for lane in lanes(step.mask) {
-            for word in words[lane]..words[lane] + count {
-                self.words.stamp_read(word as usize, stamp + lane as u32, step.site);
-            }
+        self.load(&words, count, u32::MAX, site)
+    }
+
+    #[inline(always)]
+    fn load(&mut self, words: &[u32; 32], count: u32, mask: u32, site: u32) -> bool {
+        let (most, least, other) = self.words.loads(words, count);
+        if most >= self.limit || least < self.fresh {
+            return false;
         }
+        // Two threads that have read the words at this time stand for all.
+        if self.races && other < self.clocks.stamp(0) {
+            self.words.stamp_loads(words, count, mask, self.clocks.stamp(self.warp * 32), site);
+        }
+        true
     }
 
     /// Every other access: looks at each cell of each lane.

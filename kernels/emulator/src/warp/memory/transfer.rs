@@ -97,11 +97,11 @@ impl<A: Address, W: Word> Body for LoadShared<A, W> {
                 && greatest < context.shared_bytes
                 && context.shared_bytes - greatest >= size;
             let one_pass = size == 4 && greatest - least < 128 || least == greatest;
-            let plain = context.mask == FULL
-                && bits as u32 & (size - 1) == 0
-                && ins.f >> 6 & 1 == 0
-                && context.race.is_null();
-            if !(inside && one_pass && plain) {
+            let plain = context.mask == FULL && bits as u32 & (size - 1) == 0 && ins.f >> 6 & 1 == 0;
+            if !(inside && one_pass && plain)
+                || !context.race.is_null()
+                    && !context.race().is_none_or(|race| race.quick_load(&offsets, size / 4, ins.site()))
+            {
                 return Load::<A, W, 1, Shared>::run(context, ins);
             }
             // Neighbouring words are in different banks, and lanes share a word.

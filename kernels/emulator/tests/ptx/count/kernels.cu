@@ -560,7 +560,7 @@ extern "C" __global__ void bitonic_sort(u32* out) {
 // run: shared_doubles, block 256
 //   out f64 256*0
 //   u32 5
-// run: shared_doubles, block 256
+// run: shared_doubles, block 256, check bounds
 //   out f64 256*0
 //   u32 16
 extern "C" __global__ void shared_doubles(double* out, u32 stride) {
@@ -577,7 +577,7 @@ extern "C" __global__ void shared_doubles(double* out, u32 stride) {
 // run: shared_float4, block 256
 //   out f32 1024*0
 //   u32 3
-// run: shared_float4, block 256
+// run: shared_float4, block 256, check bounds
 //   out f32 1024*0
 //   u32 8
 extern "C" __global__ void shared_float4(float4* out, u32 stride) {
