@@ -179,6 +179,11 @@ pub enum Cause {
         /// Bytes of the stack of a thread.
         limit: u64,
     },
+    /// `free` of what `malloc` has not given, or has got back.
+    Free {
+        /// What was to be freed.
+        address: u64,
+    },
     /// A call or branch through a register that holds no such target.
     Target {
         /// What the register held.
@@ -229,6 +234,7 @@ impl Fault {
             Cause::StackOverflow { .. } => 718,
             Cause::Target { .. } => 718,
             Cause::Trap
+            | Cause::Free { .. }
             | Cause::Uninitialised { .. }
             | Cause::Race { .. }
             | Cause::Barrier { .. }
@@ -311,6 +317,7 @@ impl Cause {
             Cause::StackOverflow { limit } => {
                 format!("calls need more than {limit} bytes of stack a thread")
             }
+            Cause::Free { address } => format!("free of {address:#x}, which is no piece of the heap"),
             Cause::Target { value } => {
                 format!("call or branch through {value:#x}, which is no target")
             }
@@ -462,6 +469,10 @@ impl Cause {
                     "do",
                     "bound the recursion, or raise the limit with cuCtxSetLimit(CU_LIMIT_STACK_SIZE)".into(),
                 ),
+            ],
+            Cause::Free { .. } => vec![
+                ("rule", "a piece that malloc gave in device code is freed once, in device code".into()),
+                ("do", "check for a second free, and for pointers of cuMemAlloc".into()),
             ],
             Cause::Target { .. } => {
                 vec![(

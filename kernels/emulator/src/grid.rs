@@ -12,6 +12,7 @@ use crate::{
     block::{Block, Turn},
     counters::Counters,
     fault::{Cause, Fault, Place},
+    heap::Heap,
     memory::{Memory, Range, Table},
     model::Model,
     module::{Kernel, Module},
@@ -31,6 +32,8 @@ pub struct Machine<'a> {
     pub printed: &'a Mutex<Vec<u8>>,
     /// Bytes of stack that each thread has for calls, `CU_LIMIT_STACK_SIZE`.
     pub stack_bytes: u64,
+    /// Bytes of the heap of device code, `CU_LIMIT_MALLOC_HEAP_SIZE`.
+    pub heap_bytes: u64,
 }
 
 /// What to run.
@@ -69,9 +72,16 @@ pub fn run(machine: &Machine<'_>, launch: &Launch<'_>) -> Result<Counters, Stop>
     static LAUNCHES: AtomicU32 = AtomicU32::new(1);
     let shared = u64::from(launch.kernel.static_shared_bytes).next_multiple_of(16)
         + u64::from(launch.dynamic_shared_bytes);
+    let heap = match launch.kernel.program.allocates {
+        true => Some(machine.memory.heap(machine.heap_bytes).map_err(|error| {
+            Stop::Unsupported(format!("a heap of {} bytes for device code: {error}", machine.heap_bytes))
+        })?),
+        false => None,
+    };
     let grid = Grid {
         machine,
         launch,
+        heap,
         table: machine.memory.table(),
         blocks: launch.grid.iter().map(|&axis| u64::from(axis)).product(),
         next: AtomicU64::new(0),
@@ -119,6 +129,7 @@ pub fn run(machine: &Machine<'_>, launch: &Launch<'_>) -> Result<Counters, Stop>
 struct Grid<'a> {
     machine: &'a Machine<'a>,
     launch: &'a Launch<'a>,
+    heap: Option<Arc<Heap>>,
     table: Arc<Table>,
     blocks: u64,
     /// The block that starts next.
@@ -170,6 +181,7 @@ impl Grid<'_> {
             race: std::ptr::null_mut(),
             params: self.launch.params.as_ptr(),
             param_bytes: self.launch.params.len() as u32,
+            heap: self.heap.clone(),
             table: Arc::clone(&self.table),
             caches: vec![Range::default(); program.caches as usize],
             counters: Counters::default(),

@@ -9,6 +9,7 @@ pub mod counters;
 mod driver;
 pub mod fault;
 pub mod grid;
+mod heap;
 pub mod memory;
 pub mod model;
 pub mod module;

@@ -13,8 +13,10 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
+
+use crate::heap::Heap;
 
 /// What an allocation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,6 +114,8 @@ pub struct Memory {
     /// Bytes that may be allocated on the device.
     capacity: u64,
     state: RwLock<State>,
+    /// The heap of device code, once a launch wanted one.
+    heap: OnceLock<Arc<Heap>>,
 }
 
 #[derive(Default)]
@@ -228,6 +232,7 @@ impl Memory {
                         shadow: 0,
                         capacity,
                         state: RwLock::default(),
+                        heap: OnceLock::new(),
                     });
                 }
                 (base, bytes) => {
@@ -241,6 +246,25 @@ impl Memory {
                 return Err(Error::OutOfMemory);
             }
         }
+    }
+
+    /// The heap of device code. The first call says how large it is.
+    ///
+    /// # Errors
+    ///
+    /// There is not so much memory.
+    pub(crate) fn heap(&self, bytes: u64) -> Result<Arc<Heap>, Error> {
+        if let Some(heap) = self.heap.get() {
+            return Ok(Arc::clone(heap));
+        }
+        let bytes = bytes.max(PAGE);
+        let address = self.allocate(bytes, Kind::Global)?;
+        let heap = Arc::new(Heap::new(address, bytes));
+        if self.heap.set(Arc::clone(&heap)).is_err() {
+            // Another launch was faster.
+            self.free(address)?;
+        }
+        Ok(Arc::clone(self.heap.get().unwrap_or(&heap)))
     }
 
     /// Tracks which bytes of device memory have been written, from now on. Nothing may be allocated yet.

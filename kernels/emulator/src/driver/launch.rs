@@ -146,6 +146,7 @@ impl KernelLaunch {
             settings: device.settings,
             printed: &context.printed,
             stack_bytes: context.limit(0)? as u64,
+            heap_bytes: context.limit(2)? as u64,
         };
         let launch = Launch {
             kernel: &self.function.kernel,

@@ -21,7 +21,7 @@ use crate::{
     ptx::{self, ast},
 };
 use decode::{align_up, size};
-use program::Program;
+use program::{Builtin, Callee, End, Program};
 use symbols::Symbols;
 
 /// A loaded module. Its variables stay allocated until [`Module::unload`].
@@ -162,6 +162,9 @@ fn kernels(
         for reached in reached {
             program.functions.push(decode::decode(reached, &parsed.files, &mut kernelwide, level)?);
         }
+        program.allocates = program.functions.iter().flat_map(|function| &function.blocks).any(|block| {
+            matches!(&block.end, End::Call(call) if matches!(call.callee, Callee::Builtin(Builtin::Malloc | Builtin::Free)))
+        });
         program.caches = kernelwide.caches;
         program.addresses = std::mem::take(&mut kernelwide.by_address);
         let mut params = Vec::new();

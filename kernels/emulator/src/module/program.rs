@@ -44,6 +44,8 @@ pub(crate) struct Program {
     pub(crate) functions: Vec<Function>,
     /// Functions by the value that stands for them in a register.
     pub(crate) addresses: HashMap<u64, u32>,
+    /// It may take memory from the heap.
+    pub(crate) allocates: bool,
     /// How many rows of the cache of allocations it uses.
     pub(crate) caches: u32,
 }
@@ -173,6 +175,8 @@ pub(crate) enum Callee {
 pub(crate) enum Builtin {
     Vprintf,
     Assertfail,
+    Malloc,
+    Free,
 }
 
 /// Where an argument or result lies in the caller.

@@ -225,6 +225,8 @@ pub(crate) fn builtin(name: &str) -> Option<Builtin> {
     match name {
         "vprintf" => Some(Builtin::Vprintf),
         "__assertfail" => Some(Builtin::Assertfail),
+        "malloc" => Some(Builtin::Malloc),
+        "free" => Some(Builtin::Free),
         _ => None,
     }
 }
@@ -232,7 +234,7 @@ pub(crate) fn builtin(name: &str) -> Option<Builtin> {
 /// The error for a function that the module declares and nobody defines.
 pub(crate) fn undefined(name: &str) -> LoadError {
     match name {
-        "malloc" | "free" | "cudaLaunchDeviceV2" | "cudaGetParameterBufferV2" | "cudaDeviceSynchronize" => {
+        "cudaLaunchDeviceV2" | "cudaGetParameterBufferV2" | "cudaDeviceSynchronize" => {
             unsupported(&format!("device function `{name}`"))
         }
         _ => invalid(&format!("function `{name}` has no body; linking modules is not implemented")),

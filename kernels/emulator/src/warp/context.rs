@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     counters::Counters,
     fault::Cause,
+    heap::Heap,
     memory::{Range, Table},
     race::Race,
 };
@@ -51,6 +52,8 @@ pub(crate) struct Context {
     /// Their size.
     pub(crate) param_bytes: u32,
 
+    /// The heap of device code, if the kernel may use it.
+    pub(crate) heap: Option<Arc<Heap>>,
     /// Live allocations.
     pub(crate) table: Arc<Table>,
     /// For each instruction that accesses global memory, the allocation that it found last.

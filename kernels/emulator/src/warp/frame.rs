@@ -221,7 +221,7 @@ impl Warp {
         })
     }
 
-    /// `vprintf` and `__assertfail`.
+    /// Functions of the device runtime.
     fn builtin(
         &mut self,
         builtin: Builtin,
@@ -235,7 +235,9 @@ impl Warp {
                 Some(&Argument::Local(from)) => {
                     let from = ((caller.local + from) / 4) as usize;
                     let low = u64::from(self.local[from].0[lane]);
-                    if wide { low | u64::from(self.local[from + 1].0[lane]) << 32 } else { low }
+                    // An argument may be narrower than it should be, and then be the last thing in memory.
+                    let high = if wide { self.local.get(from + 1).map_or(0, |word| word.0[lane]) } else { 0 };
+                    low | u64::from(high) << 32
                 }
                 Some(&Argument::Word(row)) => {
                     u64::from(self.rows[((caller.rows + row) / 128) as usize].0[lane])
@@ -257,17 +259,27 @@ impl Warp {
                         printf::format(&format, read, |address| context.string(address, lane), &mut text);
                 }
                 context.printed.extend_from_slice(&text);
-                match call.results.first() {
-                    Some(&Argument::Local(to)) => {
-                        let to = ((caller.local + to) / 4) as usize;
-                        set(&mut self.local[to].0, mask, |lane| written[lane]);
+                self.answer(caller, call, mask, &written.map(u64::from), false);
+                Ok(true)
+            }
+            Builtin::Malloc => {
+                let mut found = [0u64; 32];
+                if let Some(heap) = &context.heap {
+                    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                        found[lane] = heap.take(argument(0, lane, true));
                     }
-                    Some(&Argument::Word(row)) => {
-                        set(&mut self.rows[((caller.rows + row) / 128) as usize].0, mask, |lane| {
-                            written[lane]
-                        });
+                }
+                self.answer(caller, call, mask, &found, true);
+                Ok(true)
+            }
+            Builtin::Free => {
+                for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                    let address = argument(0, lane, true);
+                    let known = address == 0 || context.heap.as_ref().is_some_and(|heap| heap.give(address));
+                    if !known {
+                        context.fault(Cause::Free { address }, 1 << lane);
+                        return Err(());
                     }
-                    _ => {}
                 }
                 Ok(true)
             }
@@ -285,6 +297,34 @@ impl Warp {
                 context.fault(cause, mask);
                 Err(())
             }
+        }
+    }
+
+    /// Writes the result of a function of the device runtime.
+    fn answer(&mut self, caller: &Frame, call: &Call, mask: u32, values: &[u64; 32], wide: bool) {
+        match call.results.first() {
+            Some(&Argument::Local(to)) => {
+                let to = ((caller.local + to) / 4) as usize;
+                let halves: [fn(u64) -> u32; 2] = [|value| value as u32, |value| (value >> 32) as u32];
+                for (word, half) in self.local[to..].iter_mut().zip(halves).take(1 + usize::from(wide)) {
+                    set(&mut word.0, mask, |lane| half(values[lane]));
+                }
+            }
+            Some(&Argument::Word(row)) => {
+                let row = ((caller.rows + row) / 128) as usize;
+                set(&mut self.rows[row].0, mask, |lane| values[lane] as u32);
+            }
+            Some(&Argument::Long(row)) => self.set_long_row(caller.rows + row, mask, values),
+            Some(Argument::Sink) | None => {}
+        }
+    }
+
+    fn set_long_row(&mut self, offset: u32, mask: u32, values: &[u64; 32]) {
+        let row = (offset / 128) as usize;
+        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+            let word = 2 * lane;
+            self.rows[row + word / 32].0[word % 32] = values[lane] as u32;
+            self.rows[row + (word + 1) / 32].0[(word + 1) % 32] = (values[lane] >> 32) as u32;
         }
     }
 }

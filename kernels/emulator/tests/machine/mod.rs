@@ -86,6 +86,7 @@ impl Gpu {
             settings: &self.settings,
             printed: &self.printed,
             stack_bytes: 1024,
+            heap_bytes: 1 << 20,
         };
         let launch = Launch {
             kernel,
