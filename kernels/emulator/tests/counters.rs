@@ -104,7 +104,7 @@ fn table() {
     );
     let mut reasons: Vec<&str> = Vec::new();
     for (number, request) in launches(CUDA).iter().enumerate() {
-        let c = count(&gpu, request);
+        let c = count(&gpu, request).unwrap_or_else(|stop| panic!("{}: {stop}", request.kernel));
         let ours = [
             c.global_load.sectors,
             c.global_store.sectors,
