@@ -598,6 +598,13 @@ fn reserve(bytes: u64) -> Option<u64> {
     map_with(None, bytes, libc::PROT_NONE)
 }
 
+/// Bytes that the host can still give, as Linux estimates them.
+pub(crate) fn host_available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
 /// Maps fresh memory, at `at` if given, which must be inside a reserved range.
 fn map(at: Option<u64>, bytes: u64) -> Option<u64> {
     map_with(at, bytes, libc::PROT_READ | libc::PROT_WRITE)

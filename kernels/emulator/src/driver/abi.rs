@@ -1,18 +1,19 @@
 //! The C interface: pointers from the caller, handles, and the macro that declares entry points.
 //!
 //! A C caller promises that a pointer that is not null is valid for what the driver's manual says is read or written
-//! there. That promise is used here and nowhere else: only C makes values of [`Out`], [`In`] and [`Text`].
+//! there. That promise is used here and in `host`, and nowhere else: only C makes values of [`Out`], [`In`] and [`Text`].
+//! A caller that breaks it with an address where no memory is gets an invalid value.
 
 use std::{
     any::Any,
     cell::Cell,
-    ffi::{CStr, c_char, c_void},
+    ffi::{c_char, c_void},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
 use super::{
     error::{CUresult, Result},
-    log, state, stream,
+    host, log, state, stream,
 };
 
 /// A pointer through which the caller wants an answer.
@@ -47,7 +48,7 @@ impl<T> Out<T> {
     /// Answers; a null pointer is an invalid value.
     pub(crate) fn set(self, value: T) -> Result {
         self.check()?;
-        // SAFETY: The caller promises that a pointer that is not null can be written.
+        // SAFETY: The caller promises that a pointer that is not null can be written, and there is memory.
         unsafe { self.0.write_unaligned(value) };
         Ok(())
     }
@@ -57,9 +58,13 @@ impl<T> Out<T> {
         let _unwanted = self.set(value);
     }
 
-    /// Fails for a null pointer, so that a function checks its arguments before it does anything.
+    /// Fails for a null pointer and where no memory is, so that a function checks its arguments before it does anything.
     pub(crate) fn check(self) -> Result {
-        if self.0.is_null() { Err(CUresult::INVALID_VALUE) } else { Ok(()) }
+        if host::is_readable(self.0 as usize, size_of::<T>().max(1)) {
+            Ok(())
+        } else {
+            Err(CUresult::INVALID_VALUE)
+        }
     }
 
     /// Whether the pointer is null.
@@ -71,8 +76,11 @@ impl<T> Out<T> {
     pub(crate) fn set_all(self, values: impl IntoIterator<Item = T>) -> Result {
         self.check()?;
         for (index, value) in values.into_iter().enumerate() {
-            // SAFETY: The caller promises room for as many values as it asked for, and callers of this ask for them.
-            unsafe { self.0.add(index).write_unaligned(value) };
+            let place = Out(self.0.wrapping_add(index));
+            place.check()?;
+            // SAFETY: The caller promises room for as many values as it asked for, callers of this ask for them, and there
+            // is memory.
+            unsafe { place.0.write_unaligned(value) };
         }
         Ok(())
     }
@@ -85,10 +93,20 @@ impl<T> Out<T> {
     }
 }
 
-impl Out<c_void> {
+impl<T> Out<T> {
     /// A pointer to an answer whose type another argument tells.
-    pub(crate) fn cast<T>(self) -> Out<T> {
+    pub(crate) fn cast<U>(self) -> Out<U> {
         Out(self.0.cast())
+    }
+
+    /// A part of the answer.
+    pub(crate) fn at<U>(self, offset: usize) -> Out<U> {
+        Out(self.0.wrapping_byte_add(offset).cast())
+    }
+
+    /// The pointer as one to what the caller gives.
+    pub(crate) fn input(self) -> In<T> {
+        In(self.0.cast_const())
     }
 }
 
@@ -110,21 +128,25 @@ impl Out<c_char> {
 impl<T: Copy> In<T> {
     /// The value; a null pointer is an invalid value.
     pub(crate) fn get(self) -> Result<T> {
-        self.given().ok_or(CUresult::INVALID_VALUE)
+        if !host::is_readable(self.0 as usize, size_of::<T>().max(1)) {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        // SAFETY: The caller promises that a pointer that is not null can be read, and there is memory.
+        Ok(unsafe { self.0.read_unaligned() })
     }
 
     /// The value, or nothing for a null pointer.
     pub(crate) fn given(self) -> Option<T> {
-        // SAFETY: The caller promises that a pointer that is not null can be read.
-        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+        self.get().ok()
     }
 
     /// `count` values; a null pointer is an invalid value unless there are none.
     pub(crate) fn list(self, count: usize) -> Result<Vec<T>> {
-        if count > 0 && self.0.is_null() {
+        let bytes = count.checked_mul(size_of::<T>()).ok_or(CUresult::INVALID_VALUE)?;
+        if !host::is_readable(self.0 as usize, bytes) {
             return Err(CUresult::INVALID_VALUE);
         }
-        // SAFETY: The caller promises that as many values as it says can be read.
+        // SAFETY: The caller promises that as many values as it says can be read, and there is memory.
         Ok((0..count).map(|index| unsafe { self.0.add(index).read_unaligned() }).collect())
     }
 }
@@ -164,12 +186,8 @@ impl<T> In<T> {
 impl Text {
     /// The string; a null pointer or bytes that are not UTF-8 are an invalid value.
     pub(crate) fn get(&self) -> Result<String> {
-        if self.0.is_null() {
-            return Err(CUresult::INVALID_VALUE);
-        }
-        // SAFETY: The caller promises that a string ends with a zero byte.
-        let text = unsafe { CStr::from_ptr(self.0) };
-        Ok(text.to_str().map_err(|_| CUresult::INVALID_VALUE)?.to_owned())
+        let text = host::text(self.0 as usize).ok_or(CUresult::INVALID_VALUE)?;
+        Ok(str::from_utf8(text).map_err(|_| CUresult::INVALID_VALUE)?.to_owned())
     }
 }
 
@@ -223,6 +241,7 @@ thread_local! {
 /// Runs the body of an entry point: refuses it where the driver may not be called, never unwinds into C, writes the log.
 pub(crate) fn enter(name: &'static str, early: bool, body: impl FnOnce() -> Result) -> CUresult {
     stream::NULL_IS_PER_THREAD.set(name.ends_with("_ptsz") || name.ends_with("_ptds"));
+    host::forget();
     let refused = if early {
         None
     } else if !state::is_initialized() {

@@ -8,11 +8,12 @@ use std::{
 };
 
 use super::{
+    advice,
     error::{CUresult, Result},
     handle::Handle,
     log,
     pool::Pool,
-    state::{CUcontext, Context, Device, devices},
+    state::{CUcontext, Context, Device, devices, stop_devices},
 };
 use crate::memory::{self, Kind, Memory};
 
@@ -53,7 +54,7 @@ pub(crate) fn allocate(
 ) -> Result<u64> {
     // Only large allocations are worth the question.
     if bytes > 64 << 20
-        && let Some(host) = host_available()
+        && let Some(host) = memory::host_available()
         && bytes > host
     {
         log::reason(&format!(
@@ -114,7 +115,9 @@ pub(crate) fn free(address: u64, kinds: &[Kind]) -> Result {
     let allocation = find(address)
         .filter(|allocation| allocation.address == address && kinds.contains(&allocation.kind))
         .ok_or(CUresult::INVALID_VALUE)?;
+    let _stopped = stop_devices();
     remove(address);
+    advice::forget(allocation.number);
     if allocation.kind.is_host() {
         for device in devices().iter().filter(|device| !std::ptr::eq(*device, allocation.device)) {
             if let Some(memory) = device.memory_if_used() {
@@ -192,13 +195,6 @@ fn share(own: &Device, address: u64, bytes: u64) {
             let _present = unsafe { memory.register_host(address as *mut u8, bytes) };
         }
     }
-}
-
-/// Bytes that the host can still give, as Linux estimates them.
-pub(crate) fn host_available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
 fn code(error: memory::Error) -> CUresult {

@@ -221,6 +221,8 @@ impl Capture {
 
     fn end(self: &Arc<Self>, stream: &Stream) -> Result<CUgraph> {
         if stream.id != self.origin {
+            // The stream that began it can end it, and gets no graph.
+            self.invalidate();
             return Err(CUresult::STREAM_CAPTURE_UNMATCHED);
         }
         if self.mode != Mode::Relaxed && self.thread != thread::current().id() {

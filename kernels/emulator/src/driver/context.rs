@@ -72,6 +72,30 @@ driver! {
         Ok(())
     }
 
+    /// Answers the current context, and counts one more user of it.
+    call cuCtxAttach 2000 (answer: Out<CUcontext>, flags: u32) {
+        answer.check()?;
+        if flags != 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let context = current()?;
+        context.users.fetch_add(1, Ordering::Relaxed);
+        answer.set(context.handle)
+    }
+
+    /// Counts one user less of the current context, which goes with the last.
+    call cuCtxDetach 2000 (handle: CUcontext) {
+        let context = handle.get()?;
+        if state::current_handle() != handle || context.primary {
+            return Err(CUresult::INVALID_CONTEXT);
+        }
+        if context.users.fetch_sub(1, Ordering::Relaxed) == 1 {
+            handle.take()?.destroy();
+            state::pop()?;
+        }
+        Ok(())
+    }
+
     /// Makes a context current above the others of this thread.
     call cuCtxPushCurrent 2000, cuCtxPushCurrent_v2 4000 (handle: CUcontext) {
         if handle.is_null() {

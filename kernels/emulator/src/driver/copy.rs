@@ -6,6 +6,7 @@ use super::{
     abi::{In, driver},
     allocations, capture,
     error::{CUresult, Result},
+    host,
     order::{self, Use},
     state::CUcontext,
     stream::{self, CUstream},
@@ -14,13 +15,15 @@ use super::{
 use crate::memory::DEFINED;
 
 /// A copy: `depth` slices of `height` rows of `width` bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Copy {
     from: Side,
     to: Side,
     width: u64,
     height: u64,
     depth: u64,
+    /// What the program gave, where it gave a structure.
+    given: Option<Box<Memcpy3D>>,
 }
 
 /// One side of a copy.
@@ -43,16 +46,16 @@ pub(crate) struct Memcpy2D {
     from_x: usize,
     from_y: usize,
     from_type: u32,
-    from_host: *const c_void,
+    from_host: usize,
     from_device: u64,
-    from_array: *const c_void,
+    from_array: usize,
     from_pitch: usize,
     to_x: usize,
     to_y: usize,
     to_type: u32,
-    to_host: *mut c_void,
+    to_host: usize,
     to_device: u64,
-    to_array: *const c_void,
+    to_array: usize,
     to_pitch: usize,
     width: usize,
     height: usize,
@@ -77,10 +80,10 @@ struct Memcpy3DSide {
     z: usize,
     level: usize,
     memory_type: u32,
-    host: *const c_void,
+    host: usize,
     device: u64,
-    array: *const c_void,
-    context: *const c_void,
+    array: usize,
+    context: usize,
     pitch: usize,
     height: usize,
 }
@@ -93,12 +96,12 @@ const TYPE_UNIFIED: u32 = 4;
 driver! {
     /// Copies between any two places.
     call cuMemcpy 4000, cuMemcpy_ptds 7000 (to: u64, from: u64, bytes: usize) {
-        now(Copy::flat(Side::unified(from), Side::unified(to), bytes))
+        now(Ok(Copy::unified(from, to, bytes)))
     }
 
     /// Copies between any two places.
     call cuMemcpyAsync 4000, cuMemcpyAsync_ptsz 7000 (to: u64, from: u64, bytes: usize, stream: CUstream) {
-        later(Copy::flat(Side::unified(from), Side::unified(to), bytes), stream)
+        later(Ok(Copy::unified(from, to, bytes)), stream)
     }
 
     /// Copies from the host to a device.
@@ -187,10 +190,6 @@ impl Side {
         Ok(Side { address: pointer.pointer() as u64, device: false, pitch: 0, slice: 0 })
     }
 
-    fn unified(address: u64) -> Result<Side> {
-        Ok(Side { address, device: false, pitch: 0, slice: 0 })
-    }
-
     /// The side of a copy with rows and slices.
     fn pitched(side: &Memcpy3DSide, width: usize, height: usize, depth: usize) -> Result<Side> {
         let pitch = if side.pitch == 0 { width } else { side.pitch };
@@ -228,12 +227,13 @@ impl Side {
     }
 
     /// Where the bytes are, checked as far as anybody knows their bounds.
-    fn resolve(&self, copy: &Copy) -> Result<*mut u8> {
+    fn resolve(&self, copy: &Copy, writes: bool) -> Result<*mut u8> {
         let extent = self.extent(copy).ok_or(CUresult::INVALID_VALUE)?;
         if self.device || allocations::find(self.address).is_some() {
             return allocations::host_pointer(self.address, extent);
         }
-        if self.address == 0 {
+        let usable = if writes { host::is_writable } else { host::is_readable };
+        if !usable(self.address as usize, extent as usize) {
             return Err(CUresult::INVALID_VALUE);
         }
         Ok(std::ptr::with_exposed_provenance_mut(self.address as usize))
@@ -241,8 +241,14 @@ impl Side {
 }
 
 impl Copy {
+    /// A copy between any two places.
+    pub(crate) fn unified(from: u64, to: u64, bytes: usize) -> Copy {
+        let side = |address| Side { address, device: false, pitch: 0, slice: 0 };
+        Copy { from: side(from), to: side(to), width: bytes as u64, height: 1, depth: 1, given: None }
+    }
+
     fn flat(from: Result<Side>, to: Result<Side>, bytes: usize) -> Result<Copy> {
-        Ok(Copy { from: from?, to: to?, width: bytes as u64, height: 1, depth: 1 })
+        Ok(Copy { from: from?, to: to?, width: bytes as u64, height: 1, depth: 1, given: None })
     }
 
     /// A copy of `CUDA_MEMCPY2D`.
@@ -256,7 +262,7 @@ impl Copy {
             host,
             device,
             array,
-            context: std::ptr::null(),
+            context: 0,
             pitch,
             height: 0,
         };
@@ -274,7 +280,7 @@ impl Copy {
                 copy.to_x,
                 copy.to_y,
                 copy.to_type,
-                copy.to_host.cast_const(),
+                copy.to_host,
                 copy.to_device,
                 copy.to_array,
                 copy.to_pitch,
@@ -300,12 +306,40 @@ impl Copy {
             width: width as u64,
             height: height as u64,
             depth: depth as u64,
+            given: Some(Box::new(*copy)),
         })
+    }
+
+    /// The copy as a structure, the program's own where it gave one.
+    pub(crate) fn params(&self) -> Memcpy3D {
+        if let Some(given) = &self.given {
+            return **given;
+        }
+        let side = |side: &Side| Memcpy3DSide {
+            x: 0,
+            y: 0,
+            z: 0,
+            level: 0,
+            memory_type: if side.device { TYPE_DEVICE } else { TYPE_HOST },
+            host: if side.device { 0 } else { side.address as usize },
+            device: if side.device { side.address } else { 0 },
+            array: 0,
+            context: 0,
+            pitch: self.width as usize,
+            height: 1,
+        };
+        Memcpy3D {
+            from: side(&self.from),
+            to: side(&self.to),
+            width: self.width as usize,
+            height: self.height as usize,
+            depth: self.depth as usize,
+        }
     }
 
     const NOTHING: Copy = {
         let side = Side { address: 0, device: false, pitch: 0, slice: 0 };
-        Copy { from: side, to: side, width: 0, height: 0, depth: 0 }
+        Copy { from: side, to: side, width: 0, height: 0, depth: 0, given: None }
     };
 
     /// Fails for what is not in an allocation, and for null pointers.
@@ -313,8 +347,8 @@ impl Copy {
         if self.width == 0 {
             return Ok(());
         }
-        self.from.resolve(self)?;
-        self.to.resolve(self).map(drop)
+        self.from.resolve(self, false)?;
+        self.to.resolve(self, true).map(drop)
     }
 
     /// The bytes that it reads and writes, each from the first to the last.
@@ -331,8 +365,8 @@ impl Copy {
         if self.width == 0 {
             return Ok(());
         }
-        let from = self.from.resolve(self)?;
-        let to = self.to.resolve(self)?;
+        let from = self.from.resolve(self, false)?;
+        let to = self.to.resolve(self, true)?;
         let known = |side: &Side| allocations::shadow_pointer(side.address, side.extent(self)?);
         let (known_from, known_to) = (known(&self.from), known(&self.to));
         for slice in 0..self.depth {

@@ -324,12 +324,7 @@ driver! {
 
     /// Chooses the pool that stream-ordered allocation takes from.
     call cuDeviceSetMemPool 11020 (ordinal: CUdevice, chosen: Handle<Pool>) {
-        let device = device(ordinal)?;
-        if !std::ptr::eq(chosen.get()?.device, device) {
-            return Err(CUresult::INVALID_VALUE);
-        }
-        lock(pool::of(device)).1 = chosen;
-        Ok(())
+        pool::choose(device(ordinal)?, chosen)
     }
 }
 

@@ -125,6 +125,11 @@ impl Function {
         self.kernel.max_threads_per_block.min(Limits::THREADS_PER_BLOCK)
     }
 
+    /// Registers of a thread.
+    pub(crate) fn registers(&self) -> u32 {
+        self.kernel.registers.min(self.module.max_registers)
+    }
+
     /// An attribute's value.
     pub(crate) fn attribute(&self, number: u32) -> Result<i32> {
         let (major, minor) = self.context.device.model.compute_capability;
@@ -133,7 +138,7 @@ impl Function {
             1 => self.kernel.static_shared_bytes,
             2 => self.module.constant_bytes(),
             3 => self.kernel.local_bytes_per_thread,
-            4 => self.kernel.registers,
+            4 => self.registers(),
             5 => self.module.target,
             6 => major * 10 + minor,
             7 | 10..=15 => 0,

@@ -1,22 +1,22 @@
 //! Graphs: work with dependencies, made once and launched often.
 
 use std::{
-    collections::HashMap,
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, HashMap},
     ffi::c_char,
     sync::{Arc, Mutex, Weak},
 };
 
 use super::{
     abi::{In, Out, Text, driver},
-    allocations,
     error::{CUresult, Result},
     handle::{Handle, objects},
     log,
     state::{Context, current, lock},
     stream::{self, CUstream, Stream},
+    user_object::References,
     work::{self, Work},
 };
-use crate::memory::Kind;
 
 /// A graph, as C names it.
 pub(crate) type CUgraph = Handle<Graph>;
@@ -26,8 +26,13 @@ pub(crate) type CUgraphNode = Handle<Node>;
 pub(crate) type CUgraphExec = Handle<Exec>;
 
 /// A graph.
+#[derive(Default)]
 pub(crate) struct Graph {
     nodes: Mutex<Vec<CUgraphNode>>,
+    /// Things of the program that it keeps alive.
+    pub(crate) users: References,
+    /// How deep graphs are nested in it.
+    depth: Mutex<u32>,
 }
 
 /// A node.
@@ -38,6 +43,26 @@ pub(crate) struct Node {
     pub(crate) work: Mutex<Work>,
     /// What comes before it.
     dependencies: Mutex<Vec<CUgraphNode>>,
+    /// The node that it is a copy of.
+    origin: Option<CUgraphNode>,
+    /// Attributes of a launch that were set.
+    pub(crate) attributes: Mutex<BTreeMap<u32, [u64; 8]>>,
+    /// What a program was told of its kernel's parameters.
+    pub(crate) told: Mutex<Option<Told>>,
+}
+
+/// Parameters of a kernel, and a pointer to each, which a program may use as long as they do not change.
+pub(crate) struct Told {
+    /// The parameters.
+    pub(crate) bytes: Vec<u8>,
+    /// Their addresses.
+    pub(crate) pointers: Vec<usize>,
+}
+
+/// A graph that is a node of another.
+pub(crate) struct ChildGraph {
+    /// The handle of a copy that nobody else has.
+    pub(crate) graph: CUgraph,
 }
 
 /// A graph that can be launched.
@@ -45,6 +70,8 @@ pub(crate) struct Exec {
     chain: Mutex<Chain>,
     context: Arc<Context>,
     flags: u64,
+    /// Held as long as it may be launched.
+    _users: References,
 }
 
 /// Work in an order that its dependencies allow.
@@ -59,12 +86,6 @@ struct Link {
     node: CUgraphNode,
     work: Work,
     enabled: bool,
-}
-
-/// Memory of a graph, which goes with the graph if nobody frees it.
-pub(crate) struct GraphMemory {
-    address: u64,
-    number: Option<u64>,
 }
 
 objects!(Graph: INVALID_VALUE, Node: INVALID_VALUE, Exec: INVALID_VALUE);
@@ -98,6 +119,8 @@ struct UpdateResult {
     error_from: CUgraphNode,
 }
 
+/// Graphs nested deeper than this are nobody's.
+const MOST_NESTED: u32 = 64;
 const DEFAULT_EDGE: EdgeData = EdgeData { from_port: 0, to_port: 0, kind: 0, reserved: [0; 5] };
 const UPDATE_TOPOLOGY_CHANGED: u32 = 2;
 const UPDATE_TYPE_CHANGED: u32 = 3;
@@ -130,9 +153,23 @@ driver! {
     /// Makes a copy with nodes of its own.
     call cuGraphClone 10000 (answer: Out<CUgraph>, handle: CUgraph) {
         answer.check()?;
-        let copy = Graph::make();
-        copy.get()?.copy_from(&*handle.get()?)?;
-        answer.set(copy)
+        answer.set(handle.get()?.copied()?)
+    }
+
+    /// Answers the copy of a node in a copy of its graph.
+    call cuGraphNodeFindInClone 10000 (answer: Out<CUgraphNode>, original: CUgraphNode, copy: CUgraph) {
+        answer.check()?;
+        original.get()?;
+        answer.set(copy.get()?.copy_of(original)?)
+    }
+
+    /// Answers the graph that is a node. It belongs to the node.
+    call cuGraphChildGraphNodeGetGraph 10000 (node: CUgraphNode, answer: Out<CUgraph>) {
+        answer.check()?;
+        match &*lock(&node.get()?.work) {
+            Work::ChildGraph(child) => answer.set(child.graph),
+            _ => Err(CUresult::INVALID_VALUE),
+        }
     }
 
     /// Answers nodes: as many as there is room for, or how many there are.
@@ -334,7 +371,7 @@ driver! {
 impl Graph {
     /// Makes an empty graph.
     pub(crate) fn make() -> CUgraph {
-        Handle::new(Graph { nodes: Mutex::default() })
+        Handle::new(Graph::default())
     }
 
     /// Adds a node.
@@ -345,13 +382,34 @@ impl Graph {
                 return Err(CUresult::INVALID_VALUE);
             }
         }
+        if let Work::ChildGraph(child) = &work {
+            let depth = lock(&child.graph.get()?.depth).saturating_add(1);
+            let mut own = lock(&self.depth);
+            if depth > MOST_NESTED {
+                log::reason(&format!("graphs are nested at most {MOST_NESTED} deep"));
+                return Err(CUresult::NOT_SUPPORTED);
+            }
+            *own = depth.max(*own);
+        }
+        Ok(self.push(work, after.to_vec(), None))
+    }
+
+    fn push(
+        self: &Arc<Self>,
+        work: Work,
+        after: Vec<CUgraphNode>,
+        origin: Option<CUgraphNode>,
+    ) -> CUgraphNode {
         let node = Handle::new(Node {
             graph: Arc::downgrade(self),
             work: Mutex::new(work),
-            dependencies: Mutex::new(after.to_vec()),
+            dependencies: Mutex::new(after),
+            origin,
+            attributes: Mutex::default(),
+            told: Mutex::default(),
         });
         lock(&self.nodes).push(node);
-        Ok(node)
+        node
     }
 
     /// What comes before a node of this graph.
@@ -363,30 +421,47 @@ impl Graph {
         Ok(lock(&node.dependencies).clone())
     }
 
-    /// The work in an order that the dependencies allow: that in which the nodes were made, where it is one.
-    pub(crate) fn chain(&self) -> Result<Chain> {
-        let nodes = lock(&self.nodes).clone();
-        let mut chain = Chain::default();
-        let mut done: Vec<CUgraphNode> = Vec::new();
-        let mut left: Vec<(CUgraphNode, Arc<Node>)> = Vec::new();
-        for node in nodes {
-            left.push((node, node.get()?));
-        }
-        while !left.is_empty() {
-            let before = left.len();
-            left.retain(|(handle, node)| {
-                if lock(&node.dependencies).iter().any(|dependency| !done.contains(dependency)) {
-                    return true;
-                }
-                done.push(*handle);
-                chain.links.push(Link { node: *handle, work: lock(&node.work).clone(), enabled: true });
-                false
-            });
-            if left.len() == before {
-                return Err(CUresult::INVALID_VALUE);
+    /// The nodes in an order that the dependencies allow: that in which they were made, where it is one.
+    fn ordered(&self) -> Result<Vec<(CUgraphNode, Arc<Node>)>> {
+        let handles = lock(&self.nodes).clone();
+        let nodes = handles.iter().map(|handle| handle.get()).collect::<Result<Vec<_>>>()?;
+        let places: HashMap<usize, usize> =
+            handles.iter().enumerate().map(|(place, handle)| (handle.number(), place)).collect();
+        let mut waits = vec![0; nodes.len()];
+        let mut dependents = vec![Vec::new(); nodes.len()];
+        for (place, node) in nodes.iter().enumerate() {
+            for before in lock(&node.dependencies).iter() {
+                let before = *places.get(&before.number()).ok_or(CUresult::INVALID_VALUE)?;
+                dependents[before].push(place);
+                waits[place] += 1;
             }
         }
-        Ok(chain)
+        let mut ready: BinaryHeap<_> =
+            (0..nodes.len()).filter(|&place| waits[place] == 0).map(Reverse).collect();
+        let mut ordered = Vec::with_capacity(nodes.len());
+        while let Some(Reverse(place)) = ready.pop() {
+            ordered.push((handles[place], Arc::clone(&nodes[place])));
+            for &dependent in &dependents[place] {
+                waits[dependent] -= 1;
+                if waits[dependent] == 0 {
+                    ready.push(Reverse(dependent));
+                }
+            }
+        }
+        if ordered.len() == nodes.len() { Ok(ordered) } else { Err(CUresult::INVALID_VALUE) }
+    }
+
+    /// The work in that order.
+    pub(crate) fn chain(&self) -> Result<Chain> {
+        let links = self.ordered()?.into_iter().map(|(handle, node)| {
+            let work = lock(&node.work).clone();
+            let work = match work {
+                Work::ChildGraph(child) => Work::Graph(Arc::new(child.chain()?)),
+                other => other,
+            };
+            Ok(Link { node: handle, work, enabled: true })
+        });
+        Ok(Chain { links: links.collect::<Result<_>>()? })
     }
 
     /// The graph in the language of Graphviz.
@@ -406,14 +481,58 @@ impl Graph {
         Ok(text)
     }
 
-    fn copy_from(self: &Arc<Self>, other: &Graph) -> Result {
-        let mut copies: HashMap<usize, CUgraphNode> = HashMap::new();
-        for link in other.chain()?.links {
-            let after = other.dependencies(link.node)?;
-            let after: Vec<_> = after.iter().filter_map(|node| copies.get(&node.number()).copied()).collect();
-            copies.insert(link.node.number(), self.add(link.work, &after)?);
+    /// A copy with nodes of its own. Memory has one graph.
+    pub(crate) fn copied(&self) -> Result<CUgraph> {
+        let nodes = self.ordered()?;
+        let is_memory = |node: &Node| matches!(*lock(&node.work), Work::Allocate(_) | Work::Free(_));
+        if nodes.iter().any(|(_, node)| is_memory(node)) {
+            return Err(CUresult::NOT_SUPPORTED);
         }
-        Ok(())
+        let copy = Arc::new(Graph {
+            nodes: Mutex::default(),
+            users: self.users.copied(),
+            depth: Mutex::new(*lock(&self.depth)),
+        });
+        let mut copies: HashMap<usize, CUgraphNode> = HashMap::new();
+        for (handle, node) in nodes {
+            let after = lock(&node.dependencies).clone();
+            let after = after.iter().filter_map(|node| copies.get(&node.number()).copied()).collect();
+            let work = lock(&node.work).clone();
+            let work = match work {
+                Work::ChildGraph(child) => Work::ChildGraph(Arc::new(ChildGraph::new(&*child.graph.get()?)?)),
+                other => other,
+            };
+            let new = copy.push(work, after, Some(handle));
+            lock(&new.get()?.attributes).clone_from(&lock(&node.attributes));
+            copies.insert(handle.number(), new);
+        }
+        Ok(Handle::new(copy))
+    }
+
+    /// The copy of a node of another graph.
+    fn copy_of(&self, original: CUgraphNode) -> Result<CUgraphNode> {
+        let nodes = lock(&self.nodes);
+        let is_copy = |node: &CUgraphNode| node.get().is_ok_and(|node| node.origin == Some(original));
+        nodes.iter().copied().find(is_copy).ok_or(CUresult::INVALID_VALUE)
+    }
+}
+
+impl ChildGraph {
+    /// A copy of a graph, to be a node of another.
+    pub(crate) fn new(graph: &Graph) -> Result<ChildGraph> {
+        Ok(ChildGraph { graph: graph.copied()? })
+    }
+
+    /// Its work.
+    pub(crate) fn chain(&self) -> Result<Chain> {
+        self.graph.get()?.chain()
+    }
+}
+
+impl Drop for ChildGraph {
+    fn drop(&mut self) {
+        // A program that knows the handle may have destroyed it.
+        let _gone = self.graph.take();
     }
 }
 
@@ -452,7 +571,12 @@ impl Exec {
             return Err(CUresult::NOT_SUPPORTED);
         }
         let context = current()?;
-        Ok(Handle::new(Exec { chain: Mutex::new(graph.chain()?), context, flags }))
+        Ok(Handle::new(Exec {
+            chain: Mutex::new(graph.chain()?),
+            context,
+            flags,
+            _users: graph.users.copied(),
+        }))
     }
 
     /// Changes the piece that a node became.
@@ -464,22 +588,6 @@ impl Exec {
         self.context.check()?;
         let mut chain = lock(&self.chain);
         change(chain.links.iter_mut().find(|link| link.node == node).ok_or(CUresult::INVALID_VALUE)?)
-    }
-}
-
-impl GraphMemory {
-    /// Memory that was allocated for a graph.
-    pub(crate) fn new(address: u64) -> GraphMemory {
-        GraphMemory { address, number: allocations::find(address).map(|allocation| allocation.number) }
-    }
-}
-
-impl Drop for GraphMemory {
-    fn drop(&mut self) {
-        // The program may have freed it, and the address may be somebody else's by now.
-        if allocations::find(self.address).map(|allocation| allocation.number) == self.number {
-            let _freed = allocations::free(self.address, &[Kind::Device]);
-        }
     }
 }
 

@@ -8,9 +8,9 @@ use super::{
     error::{CUresult, Result},
     event::Event,
     function::CUfunction,
-    graph::{CUgraph, CUgraphExec, CUgraphNode},
+    graph::{CUgraph, CUgraphExec, CUgraphNode, ChildGraph, Node, Told},
     handle::Handle,
-    launch::{KernelLaunch, Shape},
+    launch::{CLUSTER_DIMENSION, COOPERATIVE, KernelLaunch, LAST_ATTRIBUTE, Shape},
     set::Set,
     state::{CUcontext, lock},
     work::{HostFunction, Work},
@@ -106,7 +106,7 @@ driver! {
     call cuGraphAddChildGraphNode 10000 (
         answer: Out<CUgraphNode>, graph: CUgraph, after: In<CUgraphNode>, count: usize, child: CUgraph,
     ) {
-        add(answer, graph, after, count, || Ok(Work::Graph(Arc::new(child.get()?.chain()?))))
+        add(answer, graph, after, count, || self::child(child))
     }
 
     /// Adds the recording of an event.
@@ -193,13 +193,99 @@ driver! {
         }
     }
 
-    /// Answers the address that a node frees.
-    call cuGraphMemFreeNodeGetParams 11040 (node: CUgraphNode, answer: Out<u64>) {
+    /// Answers a kernel. The parameters are the node's, and stay as long as they do not change.
+    call cuGraphKernelNodeGetParams 10000 (node: CUgraphNode, answer: Out<KernelParams>) {
+        answer.check()?;
+        answer.set(kernel_params(&*node.get()?)?)
+    }
+
+    /// Answers a kernel. The parameters are the node's, and stay as long as they do not change.
+    call cuGraphKernelNodeGetParams_v2 12000 (node: CUgraphNode, answer: Out<KernelParamsV2>) {
+        answer.check()?;
+        let first = kernel_params(&*node.get()?)?;
+        answer.set(KernelParamsV2 { first, kernel: Handle::NULL, context: Handle::NULL })
+    }
+
+    /// Answers an attribute of a kernel's launch.
+    call cuGraphKernelNodeGetAttribute 11000 (node: CUgraphNode, number: u32, answer: Out<[u64; 8]>) {
+        answer.check()?;
+        let node = node.get()?;
+        let Work::Kernel(launch) = &*lock(&node.work) else { return Err(CUresult::INVALID_VALUE) };
+        check_attribute(number)?;
+        let mut value = lock(&node.attributes).get(&number).copied().unwrap_or_default();
+        if number == COOPERATIVE {
+            value[0] = launch.cooperative.into();
+        }
+        answer.set(value)
+    }
+
+    /// Sets an attribute of a kernel's launch.
+    call cuGraphKernelNodeSetAttribute 11000 (node: CUgraphNode, number: u32, value: In<[u64; 8]>) {
+        let node = node.get()?;
+        let Work::Kernel(launch) = &mut *lock(&node.work) else { return Err(CUresult::INVALID_VALUE) };
+        check_attribute(number)?;
+        let value = value.get()?;
+        // The first three words are the dimensions; zeros mean no cluster.
+        if number == CLUSTER_DIMENSION && (value[0] | 1 << 32 | 1) != (1 << 32 | 1) {
+            return Err(CUresult::NOT_SUPPORTED);
+        }
+        if number == COOPERATIVE {
+            launch.cooperative = value[0] as u32 != 0;
+        }
+        lock(&node.attributes).insert(number, value);
+        Ok(())
+    }
+
+    /// Copies the attributes of one kernel's launch to another's.
+    call cuGraphKernelNodeCopyAttributes 11000 (to: CUgraphNode, from: CUgraphNode) {
+        let (to, from) = (to.get()?, from.get()?);
+        let attributes = lock(&from.attributes).clone();
+        let Work::Kernel(KernelLaunch { cooperative, .. }) = *lock(&from.work) else {
+            return Err(CUresult::INVALID_VALUE);
+        };
+        let Work::Kernel(launch) = &mut *lock(&to.work) else { return Err(CUresult::INVALID_VALUE) };
+        launch.cooperative = cooperative;
+        *lock(&to.attributes) = attributes;
+        Ok(())
+    }
+
+    /// Answers a copy.
+    call cuGraphMemcpyNodeGetParams 10000 (node: CUgraphNode, answer: Out<Memcpy3D>) {
         answer.check()?;
         match &*lock(&node.get()?.work) {
-            Work::Free(address) => answer.set(*address),
+            Work::Copy(copy) => answer.set(copy.params()),
             _ => Err(CUresult::INVALID_VALUE),
         }
+    }
+
+    /// Changes the event that a node records.
+    call cuGraphEventRecordNodeSetEvent 11010 (node: CUgraphNode, event: Handle<Event>) {
+        event.get()?;
+        set(node, Work::Record(event))
+    }
+
+    /// Changes the event that a node waits for.
+    call cuGraphEventWaitNodeSetEvent 11010 (node: CUgraphNode, event: Handle<Event>) {
+        event.get()?;
+        set(node, Work::Wait(event))
+    }
+
+    /// Changes the event that a node of a graph that can be launched records.
+    call cuGraphExecEventRecordNodeSetEvent 11010 (exec: CUgraphExec, node: CUgraphNode, event: Handle<Event>) {
+        event.get()?;
+        exec.get()?.change_work(node, Work::Record(event))
+    }
+
+    /// Changes the event that a node of a graph that can be launched waits for.
+    call cuGraphExecEventWaitNodeSetEvent 11010 (exec: CUgraphExec, node: CUgraphNode, event: Handle<Event>) {
+        event.get()?;
+        exec.get()?.change_work(node, Work::Wait(event))
+    }
+
+    /// Changes the graph that is a node of a graph that can be launched.
+    call cuGraphExecChildGraphNodeSetParams 11010 (exec: CUgraphExec, node: CUgraphNode, child: CUgraph) {
+        let child = Work::Graph(Arc::new(child.get()?.chain()?));
+        exec.get()?.change_work(node, child)
     }
 
     /// Changes a kernel of a graph that can be launched.
@@ -233,7 +319,7 @@ driver! {
 }
 
 impl KernelParams {
-    fn work(&self) -> Result<Work> {
+    pub(crate) fn work(&self) -> Result<Work> {
         let &KernelParams { function, grid, block, dynamic_shared_bytes, params, extra } = self;
         let shape = Shape { grid, block, dynamic_shared_bytes };
         KernelLaunch::new(function, shape, false, params, extra).map(Work::Kernel)
@@ -241,7 +327,7 @@ impl KernelParams {
 }
 
 impl KernelParamsV2 {
-    fn work(&self) -> Result<Work> {
+    pub(crate) fn work(&self) -> Result<Work> {
         let mut params = self.first;
         if params.function.is_null() {
             params.function = self.kernel;
@@ -251,7 +337,7 @@ impl KernelParamsV2 {
 }
 
 impl MemsetParams {
-    fn work(&self) -> Result<Work> {
+    pub(crate) fn work(&self) -> Result<Work> {
         let set = Set {
             address: self.address,
             pitch: self.pitch as u64,
@@ -266,19 +352,54 @@ impl MemsetParams {
 }
 
 impl HostParams {
-    fn work(&self) -> Result<Work> {
+    pub(crate) fn work(&self) -> Result<Work> {
         let function = self.function.ok_or(CUresult::INVALID_VALUE)?;
         Ok(Work::Host(HostFunction { function, data: self.data as usize }))
     }
 }
 
-fn copy_work(params: In<Memcpy3D>) -> Result<Work> {
+/// A copy.
+pub(crate) fn copy_work(params: In<Memcpy3D>) -> Result<Work> {
     let copy = Copy::box_shaped(&params.get()?)?;
     copy.check()?;
     Ok(Work::Copy(copy))
 }
 
-fn add(
+/// A graph, as it is now.
+pub(crate) fn child(graph: CUgraph) -> Result<Work> {
+    Ok(Work::ChildGraph(Arc::new(ChildGraph::new(&*graph.get()?)?)))
+}
+
+/// The parameters of a node's kernel.
+fn kernel_params(node: &Node) -> Result<KernelParams> {
+    let Work::Kernel(launch) = &*lock(&node.work) else { return Err(CUresult::INVALID_VALUE) };
+    let function = &launch.function;
+    let mut told = lock(&node.told);
+    if told.as_ref().is_none_or(|told| told.bytes != launch.params) {
+        let bytes = launch.params.clone();
+        let addresses =
+            function.kernel.params.iter().map(|param| bytes.as_ptr().addr() + param.offset as usize);
+        let pointers = addresses.collect();
+        *told = Some(Told { bytes, pointers });
+    }
+    let pointers = told.as_ref().filter(|told| !told.pointers.is_empty());
+    Ok(KernelParams {
+        function: function.module.function(function.module_handle, &function.kernel.name)?,
+        grid: launch.grid,
+        block: launch.block,
+        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+        params: pointers.map_or(In::NULL, |told| In::of(told.pointers.as_ptr().cast())),
+        extra: In::NULL,
+    })
+}
+
+/// Fails for attributes that a launch does not have.
+fn check_attribute(number: u32) -> Result {
+    if (1..=LAST_ATTRIBUTE).contains(&number) { Ok(()) } else { Err(CUresult::INVALID_VALUE) }
+}
+
+/// Adds a node.
+pub(crate) fn add(
     answer: Out<CUgraphNode>,
     graph: CUgraph,
     after: In<CUgraphNode>,
@@ -291,6 +412,11 @@ fn add(
     answer.set(graph.add(work()?, &after)?)
 }
 
-fn set(node: CUgraphNode, work: Work) -> Result {
+/// Changes a node.
+pub(crate) fn set(node: CUgraphNode, work: Work) -> Result {
+    let work = match work {
+        Work::Graph(_) => return Err(CUresult::INVALID_VALUE),
+        other => other,
+    };
     lock(&node.get()?.work).exchange(work)
 }

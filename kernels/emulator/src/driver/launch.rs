@@ -56,10 +56,13 @@ struct Attribute {
     value: [u32; 16],
 }
 
-const COOPERATIVE: u32 = 2;
-const CLUSTER_DIMENSION: u32 = 4;
+/// `CU_LAUNCH_ATTRIBUTE_*`
+pub(crate) const COOPERATIVE: u32 = 2;
+/// Blocks of a cluster.
+pub(crate) const CLUSTER_DIMENSION: u32 = 4;
 const PROGRAMMATIC_EVENT: u32 = 7;
-const LAST_ATTRIBUTE: u32 = 16;
+/// The last one.
+pub(crate) const LAST_ATTRIBUTE: u32 = 16;
 /// What ends, and what stands in, the list `extra`.
 const EXTRA_END: usize = 0;
 const EXTRA_POINTER: usize = 1;
@@ -254,7 +257,7 @@ fn check(function: &Function, shape: Shape, cooperative: bool) -> Result {
             CUresult::LAUNCH_OUT_OF_RESOURCES,
             format!(
                 "a block needs more registers ({} a thread) or shared memory than there are",
-                kernel.registers
+                function.registers()
             ),
         );
     }

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     abi::{In, Out, Text, driver},
+    allocations,
     error::{CUresult, Result},
     function::{CUfunction, Function},
     handle::{Handle, objects},
@@ -15,7 +16,7 @@ use super::{
     module::{self, CUmodule, JitOptions},
     state::{CUdevice, Context, current, device, lock},
 };
-use crate::ptx::{self, ast::Item};
+use crate::{memory::Kind, module as code, ptx::ast::Item, settings::settings};
 
 /// A library, as C names it.
 pub(crate) type CUlibrary = Handle<Library>;
@@ -50,7 +51,7 @@ driver! {
     ) {
         answer.check()?;
         let options = JitOptions::new(count, options, values)?;
-        answer.set(load(image::ptx_of(data), &options)?)
+        answer.set(load(image::ptx_of(data, capability()), &options)?)
     }
 
     /// Loads a file.
@@ -61,7 +62,7 @@ driver! {
         answer.check()?;
         let options = JitOptions::new(count, options, values)?;
         let bytes = module::read_file(&name.get()?)?;
-        answer.set(load(image::ptx_in(&bytes), &options)?)
+        answer.set(load(image::ptx_in(&bytes, capability()), &options)?)
     }
 
     /// Unloads a library from every context.
@@ -110,6 +111,16 @@ driver! {
         }
         let module = handle.get()?.module(&current()?)?;
         let global = module.get()?.global(&name.get()?)?;
+        address.set_if_wanted(global.address);
+        bytes.set_if_wanted(global.bytes as usize);
+        Ok(())
+    }
+
+    /// Answers the managed variable of a name, which every context has.
+    call cuLibraryGetManaged 12000 (address: Out<u64>, bytes: Out<usize>, handle: CUlibrary, name: Text) {
+        let module = handle.get()?.module(&current()?)?;
+        let global = module.get()?.global(&name.get()?)?;
+        allocations::find(global.address).filter(|found| found.kind == Kind::Managed).ok_or(CUresult::NOT_FOUND)?;
         address.set_if_wanted(global.address);
         bytes.set_if_wanted(global.bytes as usize);
         Ok(())
@@ -227,6 +238,11 @@ pub(crate) fn function(handle: CUkernel) -> Result<Arc<Function>> {
     handle.get()?.function(&current()?)?.get()
 }
 
+/// The compute capability of every device.
+fn capability() -> (u32, u32) {
+    settings().map_or((0, 0), |settings| settings.model.compute_capability)
+}
+
 fn load(text: core::result::Result<String, Refusal>, options: &JitOptions) -> Result<CUlibrary> {
     // What is wrong with the PTX is reported now, where there is a context to load it into, or by the parser alone.
     let context = current().ok();
@@ -238,15 +254,19 @@ fn load(text: core::result::Result<String, Refusal>, options: &JitOptions) -> Re
         (Ok(text), None) => (text, None),
         (Err(refusal), _) => return module::refuse(refusal, options),
     };
-    let parsed = ptx::parse(&text)
-        .or_else(|error| module::refuse(Refusal::new(CUresult::INVALID_PTX, error.to_string()), options))?;
-    let kernels = parsed.items.into_iter().filter_map(|item| match item {
-        Item::Function(function) if function.entry && function.body.is_some() => Some(function.name),
-        _ => None,
-    });
+    let mut names = Vec::new();
+    for module in image::modules(&text) {
+        let parsed = code::parse(module).or_else(|error| {
+            module::refuse(Refusal::new(CUresult::INVALID_PTX, error.to_string()), options)
+        })?;
+        names.extend(parsed.items.into_iter().filter_map(|item| match item {
+            Item::Function(function) if function.entry && function.body.is_some() => Some(function.name),
+            _ => None,
+        }));
+    }
     Ok(Handle::new(Library {
         ptx: text,
-        names: kernels.collect(),
+        names,
         modules: Mutex::new(module.into_iter().collect()),
         kernels: Mutex::default(),
     }))

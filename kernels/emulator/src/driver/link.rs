@@ -1,8 +1,9 @@
-//! `cuLink*`: the driver's linker. What it makes of PTX is PTX, so one input is all that it takes.
+//! `cuLink*`: the driver's linker. What it makes of PTX is PTX: the text of its inputs, one behind the other, which every
+//! function that loads modules links.
 
 use std::{
     ffi::{c_char, c_void},
-    sync::Mutex,
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use super::{
@@ -11,22 +12,25 @@ use super::{
     handle::{Handle, objects},
     image::{self, Refusal},
     module::{self, JitOptions},
-    state::{current, lock},
+    state::{Context, current, lock},
 };
-use crate::ptx;
+use crate::module::{self as code, Decoded, link::link};
 
 /// A link in the making.
 pub(crate) struct Link {
+    context: Arc<Context>,
     options: Mutex<JitOptions>,
-    /// The PTX, with the zero byte at its end.
-    ptx: Mutex<Option<Vec<u8>>>,
+    inputs: Mutex<Vec<String>>,
+    /// The text with the zero byte at its end, once the link is complete.
+    image: OnceLock<Vec<u8>>,
 }
 
 objects!(Link);
 
-const CUBIN: u32 = 0;
-const PTX: u32 = 1;
-const FAT_BINARY: u32 = 2;
+/// The first number that is no type of input: machine code, PTX, fat binaries, objects and libraries of the host, and NVVM
+/// code come before.
+const INPUT_TYPES: u32 = 6;
+const NVVM: u32 = 5;
 
 driver! {
     /// Begins a link.
@@ -34,9 +38,14 @@ driver! {
         count: u32, options: In<u32>, values: In<*mut c_void>, answer: Out<Handle<Link>>,
     ) {
         answer.check()?;
-        current()?;
+        let context = current()?;
         let options = JitOptions::new(count, options, values)?;
-        answer.set(Handle::new(Link { options: Mutex::new(options), ptx: Mutex::default() }))
+        answer.set(Handle::new(Link {
+            context,
+            options: Mutex::new(options),
+            inputs: Mutex::default(),
+            image: OnceLock::new(),
+        }))
     }
 
     /// Adds an input.
@@ -58,14 +67,13 @@ driver! {
         link.add(kind, &bytes)
     }
 
-    /// Answers the image, which stays valid until the link is destroyed.
+    /// Links, and answers the image, which stays valid until the link is destroyed.
     call cuLinkComplete 5050 (handle: Handle<Link>, image: Out<*const c_void>, bytes: Out<usize>) {
         image.check()?;
         let link = handle.get()?;
-        let ptx = lock(&link.ptx);
-        let ptx = ptx.as_ref().ok_or(CUresult::INVALID_VALUE)?;
-        image.set(ptx.as_ptr().cast())?;
-        bytes.set_if_wanted(ptx.len());
+        let linked = link.complete()?;
+        image.set(linked.as_ptr().cast())?;
+        bytes.set_if_wanted(linked.len());
         Ok(())
     }
 
@@ -78,31 +86,46 @@ driver! {
 impl Link {
     fn add(&self, kind: u32, data: &[u8]) -> Result {
         let options = lock(&self.options);
-        let refuse = |code, reason: &str| module::refuse(Refusal::new(code, reason), &options);
-        match kind {
-            PTX | FAT_BINARY | CUBIN => {}
-            3..6 => {
-                return refuse(
-                    CUresult::NOT_SUPPORTED,
-                    "the emulated GPU links neither objects nor libraries",
-                );
+        if kind >= INPUT_TYPES {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        if self.image.get().is_some() {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        if kind == NVVM {
+            let reason = "the emulated GPU links PTX, not NVVM code; compile without -dlto";
+            return module::refuse(Refusal::new(CUresult::NOT_SUPPORTED, reason), &options);
+        }
+        let capability = self.context.device.model.compute_capability;
+        let text = image::ptx_in(data, capability).or_else(|refusal| module::refuse(refusal, &options))?;
+        for module in image::modules(&text) {
+            if let Some(headline) = image::headline(module) {
+                image::check_headline(headline, capability)
+                    .or_else(|refusal| module::refuse(refusal, &options))?;
             }
-            _ => return Err(CUresult::INVALID_VALUE),
+            if let Err(error) = code::parse(module) {
+                return module::refuse(Refusal::new(CUresult::INVALID_PTX, error.to_string()), &options);
+            }
         }
-        let text = image::ptx_in(data).or_else(|refusal| module::refuse(refusal, &options))?;
-        if let Err(error) = ptx::parse(&text) {
-            return refuse(CUresult::INVALID_PTX, &error.to_string());
-        }
-        let mut ptx = lock(&self.ptx);
-        if ptx.is_some() {
-            return refuse(
-                CUresult::NOT_SUPPORTED,
-                "the emulated GPU links one input; compile the others into it",
-            );
-        }
-        let mut bytes = text.into_bytes();
-        bytes.push(0);
-        *ptx = Some(bytes);
+        lock(&self.inputs).push(text);
         Ok(())
+    }
+
+    fn complete(&self) -> Result<&[u8]> {
+        if let Some(image) = self.image.get() {
+            return Ok(image);
+        }
+        let options = lock(&self.options);
+        let inputs = lock(&self.inputs);
+        if inputs.is_empty() {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let text = image::linked(&inputs);
+        let parsed: Decoded<Vec<_>> = image::modules(&text).into_iter().map(code::parse).collect();
+        if let Err(error) = parsed.and_then(link) {
+            return module::refuse(Refusal::new(CUresult::NO_BINARY_FOR_GPU, error.to_string()), &options);
+        }
+        options.finish("", "");
+        Ok(self.image.get_or_init(|| text.into_bytes().into_iter().chain([0]).collect()))
     }
 }

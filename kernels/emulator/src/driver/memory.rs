@@ -5,27 +5,14 @@ use std::sync::Arc;
 use super::{
     abi::{Out, driver},
     allocations::{self, allocate},
-    capture, device,
+    capture,
     error::{CUresult, Result},
-    order, pool,
-    state::{CUdevice, Context, current, lock},
+    host, order, pool,
+    state::{Context, current, lock},
     stream::{self, CUstream},
 };
-use crate::memory::Kind;
+use crate::memory::{Kind, host_available};
 
-/// `CUmemLocation`
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Location {
-    pub(crate) kind: u32,
-    pub(crate) id: i32,
-}
-
-/// `CU_MEM_LOCATION_TYPE_*`
-const DEVICE: u32 = 1;
-const HOST_NUMA_CURRENT: u32 = 4;
-/// `CU_DEVICE_CPU`
-const CPU: CUdevice = -1;
 /// Rows of pitched memory start on multiples of this.
 const PITCH: usize = 512;
 
@@ -36,7 +23,7 @@ driver! {
         total.check()?;
         let context = current()?;
         let memory = context.device.memory()?;
-        let available = memory.available().min(allocations::host_available().unwrap_or(u64::MAX));
+        let available = memory.available().min(host_available().unwrap_or(u64::MAX));
         free.set(available as usize)?;
         total.set(memory.capacity() as usize)
     }
@@ -134,6 +121,9 @@ driver! {
             return Err(CUresult::NOT_SUPPORTED);
         }
         let context = ready()?;
+        if !host::is_readable(address as usize, bytes) {
+            return Err(CUresult::INVALID_VALUE);
+        }
         allocations::register(&context, address, bytes as u64, flags)
     }
 
@@ -178,49 +168,6 @@ driver! {
         answer.set(allocate(&context, bytes as u64, Kind::Managed, flags, None)?)
     }
 
-    /// Checks its arguments; there is nowhere to move pages to.
-    call cuMemPrefetchAsync 8000, cuMemPrefetchAsync_ptsz 8000 (
-        address: u64, bytes: usize, ordinal: CUdevice, stream: CUstream,
-    ) {
-        stream::get(stream)?.context.check()?;
-        check_managed(address, bytes)?;
-        check_place(ordinal)
-    }
-
-    /// Checks its arguments; there is nowhere to move pages to.
-    call cuMemPrefetchAsync_v2 12020, cuMemPrefetchAsync_v2_ptsz 12020 (
-        address: u64, bytes: usize, place: Location, flags: u32, stream: CUstream,
-    ) {
-        stream::get(stream)?.context.check()?;
-        if flags != 0 {
-            return Err(CUresult::INVALID_VALUE);
-        }
-        check_managed(address, bytes)?;
-        check_location(place)
-    }
-
-    /// Checks its arguments; there is nothing to advise.
-    call cuMemAdvise 8000 (address: u64, bytes: usize, advice: u32, ordinal: CUdevice) {
-        current()?;
-        check_managed(address, bytes)?;
-        match advice {
-            1 | 2 | 4 => Ok(()),
-            3 | 5 | 6 => check_place(ordinal),
-            _ => Err(CUresult::INVALID_VALUE),
-        }
-    }
-
-    /// Checks its arguments; there is nothing to advise.
-    call cuMemAdvise_v2 12020 (address: u64, bytes: usize, advice: u32, place: Location) {
-        current()?;
-        check_managed(address, bytes)?;
-        match advice {
-            1 | 2 | 4 => Ok(()),
-            3 | 5 | 6 => check_location(place),
-            _ => Err(CUresult::INVALID_VALUE),
-        }
-    }
-
     /// Does nothing: copies of others are seen at once.
     call cuFlushGPUDirectRDMAWrites 11030 (_target: u32, _scope: u32) {
         current().map(drop)
@@ -232,23 +179,4 @@ fn ready() -> Result<Arc<Context>> {
     let context = current()?;
     capture::refuse_unsafe()?;
     Ok(context)
-}
-
-fn check_managed(address: u64, bytes: usize) -> Result {
-    let allocation = allocations::find(address).filter(|found| found.kind == Kind::Managed);
-    let allocation = allocation.ok_or(CUresult::INVALID_VALUE)?;
-    let room = allocation.address + allocation.bytes - address;
-    if bytes == 0 || bytes as u64 > room { Err(CUresult::INVALID_VALUE) } else { Ok(()) }
-}
-
-fn check_place(ordinal: CUdevice) -> Result {
-    if ordinal == CPU { Ok(()) } else { device::check(ordinal) }
-}
-
-fn check_location(place: Location) -> Result {
-    match place.kind {
-        DEVICE => device::check(place.id),
-        2..=HOST_NUMA_CURRENT => Ok(()),
-        _ => Err(CUresult::INVALID_VALUE),
-    }
 }

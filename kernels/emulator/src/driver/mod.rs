@@ -6,6 +6,7 @@
 mod abi;
 mod error;
 mod handle;
+mod host;
 mod log;
 mod state;
 
@@ -24,7 +25,9 @@ mod link;
 mod module;
 mod occupancy;
 
+mod advice;
 mod allocations;
+mod batch;
 mod copy;
 mod memory;
 mod pointer;
@@ -34,11 +37,16 @@ mod set;
 mod capture;
 mod event;
 mod graph;
+mod graph_memory;
 mod graph_nodes;
 mod host_functions;
+mod node_params;
 mod order;
 mod stream;
+mod stream_memory;
+mod user_object;
 mod work;
 
+mod coredump;
 mod counters_file;
 mod launch;

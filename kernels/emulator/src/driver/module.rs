@@ -28,14 +28,22 @@ pub(crate) struct Module {
     pub(crate) context: Arc<Context>,
     /// The architecture that its PTX names.
     pub(crate) target: u32,
-    code: Option<code::Module>,
+    /// Registers that the compiler was told to give a thread at most.
+    pub(crate) max_registers: u32,
+    code: code::Module,
+    /// Addresses of its variables, with the numbers of the allocations.
+    variables: Vec<(u64, u64)>,
     functions: Mutex<HashMap<String, CUfunction>>,
 }
 
 objects!(Module);
 
-/// Options of the compiler that say where it should write. Others change nothing here.
+/// Options of the compiler: where it should write, and how many registers a thread may have. Others change nothing here.
 pub(crate) struct JitOptions {
+    /// `CU_JIT_MAX_REGISTERS`
+    max_registers: u32,
+    /// `CU_JIT_LOG_VERBOSE`
+    verbose: bool,
     info: JitLog,
     error: JitLog,
     /// Where `CU_JIT_WALL_TIME` is answered.
@@ -51,11 +59,14 @@ struct JitLog {
     written: Option<Out<usize>>,
 }
 
+const JIT_MAX_REGISTERS: u32 = 0;
 const JIT_WALL_TIME: u32 = 2;
 const JIT_INFO_BUFFER: u32 = 3;
 const JIT_INFO_BYTES: u32 = 4;
 const JIT_ERROR_BUFFER: u32 = 5;
 const JIT_ERROR_BYTES: u32 = 6;
+const JIT_OPTIMIZATION: u32 = 7;
+const JIT_VERBOSE: u32 = 12;
 const JIT_OPTIONS: u32 = 35;
 
 driver! {
@@ -66,14 +77,14 @@ driver! {
         let context = current()?;
         let bytes = read_file(&name)?;
         let options = JitOptions::none();
-        answer.set(load(&context, image::ptx_in(&bytes), &options)?)
+        answer.set(load(&context, image::ptx_in(&bytes, context.device.model.compute_capability), &options)?)
     }
 
     /// Loads PTX or a fat binary.
     call cuModuleLoadData 2000 (answer: Out<CUmodule>, data: In<c_void>) {
         answer.check()?;
         let context = current()?;
-        answer.set(load(&context, image::ptx_of(data), &JitOptions::none())?)
+        answer.set(load(&context, image::ptx_of(data, context.device.model.compute_capability), &JitOptions::none())?)
     }
 
     /// Loads PTX or a fat binary, with options for the compiler.
@@ -83,14 +94,14 @@ driver! {
         answer.check()?;
         let context = current()?;
         let options = JitOptions::new(count, options, values)?;
-        answer.set(load(&context, image::ptx_of(data), &options)?)
+        answer.set(load(&context, image::ptx_of(data, context.device.model.compute_capability), &options)?)
     }
 
     /// Loads a fat binary.
     call cuModuleLoadFatBinary 2000 (answer: Out<CUmodule>, data: In<c_void>) {
         answer.check()?;
         let context = current()?;
-        answer.set(load(&context, image::ptx_of(data), &JitOptions::none())?)
+        answer.set(load(&context, image::ptx_of(data, context.device.model.compute_capability), &JitOptions::none())?)
     }
 
     /// Unloads a module.
@@ -146,7 +157,14 @@ driver! {
 impl JitOptions {
     /// No options.
     pub(crate) fn none() -> JitOptions {
-        JitOptions { info: JitLog::default(), error: JitLog::default(), time: None, started: Instant::now() }
+        JitOptions {
+            max_registers: u32::MAX,
+            verbose: false,
+            info: JitLog::default(),
+            error: JitLog::default(),
+            time: None,
+            started: Instant::now(),
+        }
     }
 
     /// The options of a call: numbers, and as many values, each either a value or a pointer.
@@ -168,7 +186,13 @@ impl JitOptions {
                     error_bytes = value as usize;
                     parsed.error.written = Some(values.slot(index));
                 }
-                0..JIT_OPTIONS => {}
+                JIT_MAX_REGISTERS => match value as usize as u32 {
+                    0 => return Err(CUresult::INVALID_VALUE),
+                    most => parsed.max_registers = most,
+                },
+                JIT_OPTIMIZATION if value as usize as u32 > 4 => return Err(CUresult::INVALID_VALUE),
+                JIT_VERBOSE => parsed.verbose = value as usize as u32 != 0,
+                _ if option < JIT_OPTIONS => {}
                 _ => return Err(CUresult::INVALID_VALUE),
             }
         }
@@ -181,7 +205,7 @@ impl JitOptions {
     }
 
     /// Writes what there is to say.
-    fn finish(&self, info: &str, error: &str) {
+    pub(crate) fn finish(&self, info: &str, error: &str) {
         self.info.write(info);
         self.error.write(error);
         if let Some(time) = self.time {
@@ -224,7 +248,7 @@ impl Module {
 
     /// The code.
     pub(crate) fn code(&self) -> &code::Module {
-        self.code.as_ref().expect("code is taken only when the module is dropped")
+        &self.code
     }
 
     /// Bytes of its constant variables.
@@ -233,6 +257,22 @@ impl Module {
             allocations::find(global.address).is_some_and(|allocation| allocation.kind == Kind::Constant)
         });
         constants.map(|global| global.bytes as u32).sum()
+    }
+
+    /// What the compiler tells when it is asked to be verbose.
+    fn describe(&self) -> String {
+        let kernels = &self.code().kernels;
+        let describe = |name: String| {
+            let kernel = &kernels[&name];
+            format!(
+                "{name}: {} registers, {} bytes of shared memory, {} bytes of local memory, {} bytes of parameters\n",
+                kernel.registers.min(self.max_registers),
+                kernel.static_shared_bytes,
+                kernel.local_bytes_per_thread,
+                kernel.param_bytes,
+            )
+        };
+        self.names().into_iter().map(describe).collect()
     }
 
     /// The kernels' names, sorted.
@@ -245,10 +285,11 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let Some(code) = self.code.take() else { return };
-        code.globals.values().for_each(|global| allocations::remove(global.address));
-        if let Ok(memory) = self.context.device.memory() {
-            code.unload(memory);
+        for &(address, number) in &self.variables {
+            // A context that was destroyed took its variables along, and another may have the address by now.
+            if allocations::find(address).is_some_and(|allocation| allocation.number == number) {
+                let _freed = allocations::free(address, &[Kind::Global, Kind::Constant, Kind::Managed]);
+            }
         }
     }
 }
@@ -260,8 +301,9 @@ pub(crate) fn load(
     options: &JitOptions,
 ) -> Result<CUmodule> {
     match ptx.and_then(|ptx| compile(context, &ptx)) {
-        Ok(module) => {
-            options.finish("", "");
+        Ok(mut module) => {
+            module.max_registers = options.max_registers;
+            options.finish(&if options.verbose { module.describe() } else { String::new() }, "");
             Ok(Handle::new(module))
         }
         Err(refusal) => refuse(refusal, options),
@@ -278,14 +320,16 @@ pub(crate) fn refuse<T>(Refusal { code, reason }: Refusal, options: &JitOptions)
 
 fn compile(context: &Arc<Context>, ptx: &str) -> core::result::Result<Module, Refusal> {
     let device = context.device;
+    let modules = image::modules(ptx);
     // Without a headline it is not PTX, and loading it says in which line.
-    let headline = image::headline(ptx);
-    if let Some(headline) = headline {
-        image::check_headline(headline, device.model.compute_capability)?;
+    let headlines: Vec<_> = modules.iter().filter_map(|module| image::headline(module)).collect();
+    for headline in &headlines {
+        image::check_headline(*headline, device.model.compute_capability)?;
     }
     let memory = device.memory().map_err(|code| Refusal::new(code, "there is no device memory"))?;
-    let code = code::load(ptx, memory, device.model).map_err(|error| match error {
+    let code = code::load_linked(&modules, memory, device.model).map_err(|error| match error {
         code::LoadError::Invalid(message) => Refusal::new(CUresult::INVALID_PTX, message),
+        code::LoadError::OutOfMemory(message) => Refusal::new(CUresult::OUT_OF_MEMORY, message),
         code::LoadError::Unsupported(message) => {
             let limit = "a limit of the emulated GPU, not an error of the program";
             Refusal::new(CUresult::NOT_SUPPORTED, format!("{message}: {limit}"))
@@ -295,10 +339,14 @@ fn compile(context: &Arc<Context>, ptx: &str) -> core::result::Result<Module, Re
         let kind = memory.find(global.address).map_or(Kind::Global, |allocation| allocation.kind);
         allocations::add(context, global.address, global.bytes, kind, 0, None);
     }
+    let number = |address| allocations::find(address).map(|allocation| (address, allocation.number));
+    let variables = code.globals.values().filter_map(|global| number(global.address)).collect();
     Ok(Module {
         context: Arc::clone(context),
-        target: headline.map_or(0, |(_, target, _)| target),
-        code: Some(code),
+        target: headlines.iter().map(|(_, target, _)| *target).max().unwrap_or(0),
+        max_registers: u32::MAX,
+        code,
+        variables,
         functions: Mutex::default(),
     })
 }

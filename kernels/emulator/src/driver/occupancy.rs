@@ -1,6 +1,6 @@
 //! `cuOccupancy*`: how many blocks a multiprocessor holds, by the rules of NVIDIA's `cuda_occupancy.h`.
 //!
-//! Registers are the emulated GPU's estimate, since only ptxas knows how many a kernel takes on a card.
+//! Registers are those that ptxas gave, where the PTX says so, and else an estimate.
 
 use super::{
     abi::{Out, driver},
@@ -77,7 +77,7 @@ pub(crate) fn blocks_per_multiprocessor(function: &Function, threads: u32, dynam
     let warps = threads.div_ceil(Limits::WARP);
     let by_warps = limits.threads_per_multiprocessor / Limits::WARP / warps;
 
-    let registers_per_warp = (kernel.registers * Limits::WARP).next_multiple_of(REGISTER_UNIT);
+    let registers_per_warp = (function.registers() * Limits::WARP).next_multiple_of(REGISTER_UNIT);
     let grouped_warps = warps.next_multiple_of(PARTS);
     let by_registers = match registers_per_warp {
         0 => u32::MAX,

@@ -12,13 +12,13 @@ use std::{
 
 use super::{
     abi::{In, Out, driver},
+    advice::Location,
     allocations,
     error::{CUresult, Result},
-    graph::GraphMemory,
+    graph_memory::GraphMemory,
     handle::{Handle, objects},
-    memory::Location,
     order::Use,
-    state::{Device, device, lock},
+    state::{CUdevice, Device, device, lock},
     stream::{self, CUstream, Stream},
     work::{self, Work},
 };
@@ -40,8 +40,8 @@ objects!(Pool: INVALID_VALUE);
 /// `CUmemPoolProps`
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Properties {
-    kind: u32,
+pub(crate) struct Properties {
+    pub(crate) kind: u32,
     handles: u32,
     place: Location,
     security: *const c_void,
@@ -53,14 +53,15 @@ struct Properties {
 /// `CUmemAccessDesc`
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Access {
+pub(crate) struct Access {
     place: Location,
     flags: u32,
 }
 
 const DEVICE: u32 = 1;
 const READ_WRITE: u32 = 3;
-const PINNED: u32 = 1;
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`
+pub(crate) const PINNED: u32 = 1;
 
 driver! {
     /// Makes a pool of a device's memory that no other process can open.
@@ -143,6 +144,23 @@ driver! {
         Ok(())
     }
 
+    /// Answers the pool that a place was born with.
+    call cuMemGetDefaultMemPool 13000 (answer: Out<Handle<Pool>>, place: In<Location>, kind: u32) {
+        answer.check()?;
+        answer.set(lock(of(at(place, kind)?)).0)
+    }
+
+    /// Answers the pool that allocation at a place takes from.
+    call cuMemGetMemPool 13000 (answer: Out<Handle<Pool>>, place: In<Location>, kind: u32) {
+        answer.check()?;
+        answer.set(lock(of(at(place, kind)?)).1)
+    }
+
+    /// Chooses the pool that allocation at a place takes from.
+    call cuMemSetMemPool 13000 (place: In<Location>, kind: u32, chosen: Handle<Pool>) {
+        choose(at(place, kind)?, chosen)
+    }
+
     /// Answers that a device may read and write.
     call cuMemPoolGetAccess 11020 (answer: Out<u32>, handle: Handle<Pool>, place: In<Location>) {
         answer.check()?;
@@ -153,6 +171,29 @@ driver! {
         }
         device(place.id)?;
         answer.set(READ_WRITE)
+    }
+}
+
+impl Properties {
+    /// Memory of a device.
+    pub(crate) fn of_device(ordinal: CUdevice) -> Properties {
+        Properties {
+            kind: PINNED,
+            handles: 0,
+            place: Location { kind: DEVICE, id: ordinal },
+            security: std::ptr::null(),
+            limit: 0,
+            usage: 0,
+            reserved: [0; 54],
+        }
+    }
+
+    /// The device whose memory it is.
+    pub(crate) fn device(&self) -> Result<&'static Device> {
+        match self.place.kind {
+            DEVICE => device(self.place.id),
+            _ => Err(CUresult::NOT_SUPPORTED),
+        }
     }
 }
 
@@ -171,6 +212,25 @@ impl Pool {
     pub(crate) fn give_back(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
+}
+
+/// The device of a place, which has pools of memory that stays where it is.
+fn at(place: In<Location>, kind: u32) -> Result<&'static Device> {
+    let place = place.get()?;
+    match (place.kind, kind) {
+        (DEVICE, PINNED) => device(place.id),
+        (0..=4, 1..=2) => Err(CUresult::NOT_SUPPORTED),
+        _ => Err(CUresult::INVALID_VALUE),
+    }
+}
+
+/// Chooses the pool that allocation takes from.
+pub(crate) fn choose(device: &'static Device, chosen: Handle<Pool>) -> Result {
+    if !std::ptr::eq(chosen.get()?.device, device) {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    lock(of(device)).1 = chosen;
+    Ok(())
 }
 
 /// The pool that a device was born with, and the one that allocation takes from.
@@ -193,7 +253,8 @@ pub(crate) fn allocate(stream: &Stream, bytes: usize, handle: Handle<Pool>) -> R
     let used = pool.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
     pool.used_high.fetch_max(used, Ordering::Relaxed);
     if stream.capture().is_some() {
-        work::submit(stream, Work::Allocate(Arc::new(GraphMemory::new(address))))?;
+        let memory = GraphMemory::new(&stream.context, address, bytes);
+        work::submit(stream, Work::Allocate(Arc::new(memory)))?;
     }
     if stream.capture().is_none() {
         work::note(stream, "cuMemAllocAsync", || vec![Use { bytes: address..address + bytes, writes: true }]);

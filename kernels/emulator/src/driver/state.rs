@@ -74,6 +74,8 @@ pub(crate) struct Context {
     pub(crate) device: &'static Device,
     /// It is the device's primary context.
     pub(crate) primary: bool,
+    /// Users that `cuCtxAttach` and `cuCtxDetach` count.
+    pub(crate) users: AtomicU32,
     /// `CU_CTX_*`
     pub(crate) flags: AtomicU32,
     /// What `cuCtxGetCacheConfig` answers.
@@ -149,6 +151,11 @@ pub(crate) fn initialize() -> Result {
 /// Every device.
 pub(crate) fn devices() -> &'static [Device] {
     DEVICES.get().map_or(&[], Vec::as_slice)
+}
+
+/// Waits for every device, and has all of them for oneself: nobody uses memory that goes away meanwhile.
+pub(crate) fn stop_devices() -> Vec<MutexGuard<'static, ()>> {
+    devices().iter().map(Device::work).collect()
 }
 
 /// The device of an ordinal.
@@ -257,6 +264,7 @@ impl Context {
             id: CONTEXTS.fetch_add(1, Ordering::Relaxed),
             device,
             primary,
+            users: AtomicU32::new(1),
             flags: AtomicU32::new(flags),
             cache_config: AtomicU32::new(0),
             shared_config: AtomicU32::new(1),

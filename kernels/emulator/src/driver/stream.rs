@@ -5,6 +5,7 @@
 
 use std::{
     cell::Cell,
+    collections::HashMap,
     ffi::c_void,
     sync::{
         Arc, Mutex,
@@ -13,7 +14,7 @@ use std::{
 };
 
 use super::{
-    abi::{Out, driver},
+    abi::{In, Out, driver},
     allocations,
     capture::{self, Capture},
     error::{CUresult, Result},
@@ -41,6 +42,7 @@ pub(crate) struct Stream {
     flags: u32,
     priority: i32,
     capture: Mutex<Option<Arc<Capture>>>,
+    attributes: Mutex<HashMap<u32, [u64; 8]>>,
 }
 
 objects!(Stream);
@@ -50,6 +52,9 @@ const LEGACY: usize = 1;
 /// The default stream of the calling thread.
 const PER_THREAD: usize = 2;
 const NON_BLOCKING: u32 = 1;
+/// `CU_LAUNCH_ATTRIBUTE_*` of streams; the others are a window of persisting L2 and memory synchronisation domains.
+const SYNCHRONIZATION: u32 = 3;
+const PRIORITY: u32 = 8;
 /// The priorities that streams may have.
 pub(crate) const LEAST_PRIORITY: i32 = 0;
 /// A smaller number comes first.
@@ -197,8 +202,37 @@ driver! {
 
     /// Copies attributes, which change nothing here.
     call cuStreamCopyAttributes 11000, cuStreamCopyAttributes_ptsz 11000 (to: CUstream, from: CUstream) {
-        get(to)?;
-        get(from).map(drop)
+        let (to, from) = (get(to)?, get(from)?);
+        let attributes = lock(&from.attributes).clone();
+        *lock(&to.attributes) = attributes;
+        Ok(())
+    }
+
+    /// Answers an attribute.
+    call cuStreamGetAttribute 11000, cuStreamGetAttribute_ptsz 11000 (
+        handle: CUstream, number: u32, answer: Out<[u64; 8]>,
+    ) {
+        answer.check()?;
+        let stream = get(handle)?;
+        check_attribute(number)?;
+        let mut value = lock(&stream.attributes).get(&number).copied().unwrap_or_default();
+        match number {
+            PRIORITY if value == [0; 8] => value[0] = u64::from(stream.priority as u32),
+            // Unless told otherwise, a stream waits as its context does.
+            SYNCHRONIZATION if value == [0; 8] => value[0] = 1,
+            _ => {}
+        }
+        answer.set(value)
+    }
+
+    /// Notes an attribute, which changes nothing here.
+    call cuStreamSetAttribute 11000, cuStreamSetAttribute_ptsz 11000 (
+        handle: CUstream, number: u32, value: In<[u64; 8]>,
+    ) {
+        let stream = get(handle)?;
+        check_attribute(number)?;
+        lock(&stream.attributes).insert(number, value.get()?);
+        Ok(())
     }
 }
 
@@ -214,6 +248,7 @@ impl Stream {
             flags,
             priority: priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY),
             capture: Mutex::default(),
+            attributes: Mutex::default(),
         }
     }
 
@@ -275,6 +310,15 @@ fn legacy(context: Arc<Context>) -> Result<Arc<Stream>> {
     let mut legacy = lock(&context.legacy);
     let stream = legacy.get_or_insert_with(|| Arc::new(Stream::make(Arc::clone(&context), true, 0, 0)));
     Ok(Arc::clone(stream))
+}
+
+/// Fails for attributes that streams do not have.
+fn check_attribute(number: u32) -> Result {
+    if matches!(number, 1 | SYNCHRONIZATION | PRIORITY | 9 | 10) {
+        Ok(())
+    } else {
+        Err(CUresult::INVALID_VALUE)
+    }
 }
 
 fn create(answer: Out<CUstream>, flags: u32, priority: i32) -> Result {

@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use super::{
     abi::{In, Out, Symbol, Text, driver},
-    capture, context, copy, device,
+    advice, batch, capture, context, copy, coredump, device,
     error::{CUresult, Result},
-    event, function, graph, graph_nodes, init, launch, library, link, log, memory, module, occupancy,
-    pointer, pool, primary, set, stream, unsupported,
+    event, function, graph, graph_memory, graph_nodes, init, launch, library, link, log, memory, module,
+    node_params, occupancy, pointer, pool, primary, set, stream, stream_memory, unsupported, user_object,
 };
 
 const LEGACY_STREAM: u64 = 1;
@@ -57,6 +57,10 @@ fn symbols() -> impl Iterator<Item = &'static Symbol> {
         function::SYMBOLS,
         occupancy::SYMBOLS,
         memory::SYMBOLS,
+        advice::SYMBOLS,
+        batch::SYMBOLS,
+        coredump::SYMBOLS,
+        stream_memory::SYMBOLS,
         pool::SYMBOLS,
         pointer::SYMBOLS,
         copy::SYMBOLS,
@@ -66,7 +70,10 @@ fn symbols() -> impl Iterator<Item = &'static Symbol> {
         launch::SYMBOLS,
         capture::SYMBOLS,
         graph::SYMBOLS,
+        graph_memory::SYMBOLS,
         graph_nodes::SYMBOLS,
+        node_params::SYMBOLS,
+        user_object::SYMBOLS,
         unsupported::SYMBOLS,
         SYMBOLS,
     ];

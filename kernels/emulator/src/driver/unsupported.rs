@@ -51,16 +51,16 @@ unsupported! {
         5000 cuTexRefGetMipmapLevelClamp, 5000 cuTexRefGetMipmappedArray, 2000 cuTexRefSetAddress,
         2020 cuTexRefSetAddress2D, 3020 cuTexRefSetAddress2D_v2, 4010 cuTexRefSetAddress2D_v3,
         2000 cuTexRefSetAddressMode, 3020 cuTexRefSetAddress_v2, 2000 cuTexRefSetArray,
-        8000 cuTexRefSetBorderColor, 2000 cuTexRefSetFilterMode, 2000 cuTexRefSetFlags,
-        2000 cuTexRefSetFormat, 5000 cuTexRefSetMaxAnisotropy, 5000 cuTexRefSetMipmapFilterMode,
-        5000 cuTexRefSetMipmapLevelBias, 5000 cuTexRefSetMipmapLevelClamp, 5000 cuTexRefSetMipmappedArray;
+        8000 cuTexRefSetBorderColor, 2000 cuTexRefSetFilterMode, 2000 cuTexRefSetFlags, 2000 cuTexRefSetFormat,
+        5000 cuTexRefSetMaxAnisotropy, 5000 cuTexRefSetMipmapFilterMode, 5000 cuTexRefSetMipmapLevelBias,
+        5000 cuTexRefSetMipmapLevelClamp, 5000 cuTexRefSetMipmappedArray;
 
     "interprocess memory and events":
         4010 cuIpcCloseMemHandle, 4010 cuIpcGetEventHandle, 4010 cuIpcGetMemHandle, 4010 cuIpcOpenEventHandle,
         4010 cuIpcOpenMemHandle, 11000 cuIpcOpenMemHandle_v2, 10020 cuMemExportToShareableHandle,
-        11070 cuMemGetHandleForAddressRange, 10020 cuMemImportFromShareableHandle,
-        11020 cuMemPoolExportPointer, 11020 cuMemPoolExportToShareableHandle,
-        11020 cuMemPoolImportFromShareableHandle, 11020 cuMemPoolImportPointer;
+        11070 cuMemGetHandleForAddressRange, 10020 cuMemImportFromShareableHandle, 11020 cuMemPoolExportPointer,
+        11020 cuMemPoolExportToShareableHandle, 11020 cuMemPoolImportFromShareableHandle,
+        11020 cuMemPoolImportPointer;
 
     "virtual memory management and multicast":
         10020 cuMemAddressFree, 10020 cuMemAddressReserve, 10020 cuMemCreate, 10020 cuMemGetAccess,
@@ -88,9 +88,9 @@ unsupported! {
     "green contexts and shares of the multiprocessors":
         12040 cuCtxFromGreenCtx, 12040 cuCtxGetDevResource, 11040 cuCtxGetExecAffinity,
         12040 cuDevResourceGenerateDesc, 12040 cuDevSmResourceSplitByCount, 12040 cuDeviceGetDevResource,
-        12040 cuGreenCtxCreate, 12040 cuGreenCtxDestroy, 12040 cuGreenCtxGetDevResource,
-        12090 cuGreenCtxGetId, 12040 cuGreenCtxRecordEvent, 12050 cuGreenCtxStreamCreate,
-        12040 cuGreenCtxWaitEvent, 12040 cuStreamGetGreenCtx;
+        12040 cuGreenCtxCreate, 12040 cuGreenCtxDestroy, 12040 cuGreenCtxGetDevResource, 12090 cuGreenCtxGetId,
+        12040 cuGreenCtxRecordEvent, 12050 cuGreenCtxStreamCreate, 12040 cuGreenCtxWaitEvent,
+        12040 cuStreamGetGreenCtx;
 
     "clusters of blocks and tensor maps":
         11070 cuOccupancyMaxActiveClusters, 11070 cuOccupancyMaxPotentialClusterSize,
@@ -99,65 +99,36 @@ unsupported! {
 
     "memory operations and attributes of streams":
         8000 cuStreamBatchMemOp, 8000 cuStreamBatchMemOp_ptsz, 11070 cuStreamBatchMemOp_v2,
-        11070 cuStreamBatchMemOp_v2_ptsz, 11000 cuStreamGetAttribute, 11000 cuStreamGetAttribute_ptsz,
-        11000 cuStreamSetAttribute, 11000 cuStreamSetAttribute_ptsz, 8000 cuStreamWaitValue32,
-        8000 cuStreamWaitValue32_ptsz, 11070 cuStreamWaitValue32_v2, 11070 cuStreamWaitValue32_v2_ptsz,
-        9000 cuStreamWaitValue64, 9000 cuStreamWaitValue64_ptsz, 11070 cuStreamWaitValue64_v2,
-        11070 cuStreamWaitValue64_v2_ptsz, 8000 cuStreamWriteValue32, 8000 cuStreamWriteValue32_ptsz,
-        11070 cuStreamWriteValue32_v2, 11070 cuStreamWriteValue32_v2_ptsz, 9000 cuStreamWriteValue64,
-        9000 cuStreamWriteValue64_ptsz, 11070 cuStreamWriteValue64_v2, 11070 cuStreamWriteValue64_v2_ptsz;
+        11070 cuStreamBatchMemOp_v2_ptsz;
 
     "nodes of graphs beyond kernels, copies, fills, host functions, events and child graphs":
-        11040 cuDeviceGetGraphMemAttribute, 11040 cuDeviceGraphMemTrim, 11040 cuDeviceSetGraphMemAttribute,
         11070 cuGraphAddBatchMemOpNode, 11020 cuGraphAddExternalSemaphoresSignalNode,
-        11020 cuGraphAddExternalSemaphoresWaitNode, 11040 cuGraphAddMemAllocNode, 11040 cuGraphAddMemFreeNode,
-        12020 cuGraphAddNode, 12030 cuGraphAddNode_v2, 11070 cuGraphBatchMemOpNodeGetParams,
+        11020 cuGraphAddExternalSemaphoresWaitNode, 11070 cuGraphBatchMemOpNodeGetParams,
         11070 cuGraphBatchMemOpNodeSetParams, 12030 cuGraphConditionalHandleCreate,
         11070 cuGraphExecBatchMemOpNodeSetParams, 11020 cuGraphExecExternalSemaphoresSignalNodeSetParams,
-        11020 cuGraphExecExternalSemaphoresWaitNodeSetParams, 12020 cuGraphExecNodeSetParams,
-        11020 cuGraphExternalSemaphoresSignalNodeGetParams,
-        11020 cuGraphExternalSemaphoresSignalNodeSetParams, 11020 cuGraphExternalSemaphoresWaitNodeGetParams,
-        11020 cuGraphExternalSemaphoresWaitNodeSetParams, 11040 cuGraphMemAllocNodeGetParams,
-        12020 cuGraphNodeSetParams, 11030 cuGraphReleaseUserObject, 11030 cuGraphRetainUserObject,
-        11030 cuUserObjectCreate, 11030 cuUserObjectRelease, 11030 cuUserObjectRetain;
-
-    "parameters and attributes of graph nodes that were captured or copied":
-        10000 cuGraphChildGraphNodeGetGraph, 11010 cuGraphEventRecordNodeSetEvent,
-        11010 cuGraphEventWaitNodeSetEvent, 11010 cuGraphExecChildGraphNodeSetParams,
-        11010 cuGraphExecEventRecordNodeSetEvent, 11010 cuGraphExecEventWaitNodeSetEvent,
-        11000 cuGraphKernelNodeCopyAttributes, 11000 cuGraphKernelNodeGetAttribute,
-        10000 cuGraphKernelNodeGetParams, 12000 cuGraphKernelNodeGetParams_v2,
-        11000 cuGraphKernelNodeSetAttribute, 10000 cuGraphMemcpyNodeGetParams, 10000 cuGraphNodeFindInClone;
+        11020 cuGraphExecExternalSemaphoresWaitNodeSetParams,
+        11020 cuGraphExternalSemaphoresSignalNodeGetParams, 11020 cuGraphExternalSemaphoresSignalNodeSetParams,
+        11020 cuGraphExternalSemaphoresWaitNodeGetParams, 11020 cuGraphExternalSemaphoresWaitNodeSetParams;
 
     "batches of copies, prefetches and discards":
-        12060 cuMemBatchDecompressAsync, 12060 cuMemBatchDecompressAsync_ptsz,
-        13000 cuMemDiscardAndPrefetchBatchAsync, 13000 cuMemDiscardAndPrefetchBatchAsync_ptsz,
-        13000 cuMemDiscardBatchAsync, 13000 cuMemDiscardBatchAsync_ptsz, 13000 cuMemPrefetchBatchAsync,
-        13000 cuMemPrefetchBatchAsync_ptsz, 12080 cuMemcpy3DBatchAsync, 12080 cuMemcpy3DBatchAsync_ptsz,
-        13000 cuMemcpy3DBatchAsync_v2, 13000 cuMemcpy3DBatchAsync_v2_ptsz, 12080 cuMemcpyBatchAsync,
-        12080 cuMemcpyBatchAsync_ptsz, 13000 cuMemcpyBatchAsync_v2, 13000 cuMemcpyBatchAsync_v2_ptsz;
-
-    "attributes of memory ranges and pools by location":
-        13000 cuMemGetDefaultMemPool, 13000 cuMemGetMemPool, 8000 cuMemRangeGetAttribute,
-        8000 cuMemRangeGetAttributes, 13000 cuMemSetMemPool;
+        12060 cuMemBatchDecompressAsync, 12060 cuMemBatchDecompressAsync_ptsz, 12080 cuMemcpy3DBatchAsync,
+        12080 cuMemcpy3DBatchAsync_ptsz, 13000 cuMemcpy3DBatchAsync_v2, 13000 cuMemcpy3DBatchAsync_v2_ptsz;
 
     "coredumps, checkpoints, logs and notifications":
         12080 cuCheckpointProcessCheckpoint, 12080 cuCheckpointProcessGetRestoreThreadId,
         12080 cuCheckpointProcessGetState, 12080 cuCheckpointProcessLock, 12080 cuCheckpointProcessRestore,
-        12080 cuCheckpointProcessUnlock, 12010 cuCoredumpGetAttribute, 12010 cuCoredumpGetAttributeGlobal,
-        12010 cuCoredumpSetAttribute, 12010 cuCoredumpSetAttributeGlobal,
-        12040 cuDeviceRegisterAsyncNotification, 12040 cuDeviceUnregisterAsyncNotification,
-        12090 cuLogsCurrent, 12090 cuLogsDumpToFile, 12090 cuLogsDumpToMemory, 12090 cuLogsRegisterCallback,
-        12090 cuLogsUnregisterCallback;
+        12080 cuCheckpointProcessUnlock, 12040 cuDeviceRegisterAsyncNotification,
+        12040 cuDeviceUnregisterAsyncNotification, 12090 cuLogsCurrent, 12090 cuLogsDumpToFile,
+        12090 cuLogsDumpToMemory, 12090 cuLogsRegisterCallback, 12090 cuLogsUnregisterCallback;
 
     "atomics between processors":
         13000 cuDeviceGetHostAtomicCapabilities, 13000 cuDeviceGetP2PAtomicCapabilities;
 
     "managed variables and unified functions of libraries":
-        12000 cuLibraryGetManaged, 12000 cuLibraryGetUnifiedFunction;
+        12000 cuLibraryGetUnifiedFunction;
 
     "launches of CUDA 3 and of several devices":
-        2000 cuCtxAttach, 2000 cuCtxDetach, 2000 cuFuncSetBlockShape, 2000 cuFuncSetSharedSize, 2000 cuLaunch,
+        2000 cuFuncSetBlockShape, 2000 cuFuncSetSharedSize, 2000 cuLaunch,
         9000 cuLaunchCooperativeKernelMultiDevice, 2000 cuLaunchGrid, 2000 cuLaunchGridAsync,
         2000 cuParamSetSize, 2000 cuParamSetf, 2000 cuParamSeti, 2000 cuParamSetv;
 
@@ -165,7 +136,7 @@ unsupported! {
         2000 cuDeviceTotalMem, 2000 cuMemAlloc, 2000 cuMemAllocHost, 2000 cuMemAllocPitch, 2000 cuMemFree,
         2000 cuMemGetAddressRange, 2000 cuMemGetInfo, 2020 cuMemHostGetDevicePointer, 2000 cuMemcpy2D,
         2000 cuMemcpy2DAsync, 2000 cuMemcpy2DUnaligned, 2000 cuMemcpy3D, 2000 cuMemcpy3DAsync,
-        2000 cuMemcpyDtoD, 3000 cuMemcpyDtoDAsync, 2000 cuMemcpyDtoH, 2000 cuMemcpyDtoHAsync,
-        2000 cuMemcpyHtoD, 2000 cuMemcpyHtoDAsync, 2000 cuMemsetD16, 2000 cuMemsetD2D16, 2000 cuMemsetD2D32,
-        2000 cuMemsetD2D8, 2000 cuMemsetD32, 2000 cuMemsetD8, 2000 cuModuleGetGlobal;
+        2000 cuMemcpyDtoD, 3000 cuMemcpyDtoDAsync, 2000 cuMemcpyDtoH, 2000 cuMemcpyDtoHAsync, 2000 cuMemcpyHtoD,
+        2000 cuMemcpyHtoDAsync, 2000 cuMemsetD16, 2000 cuMemsetD2D16, 2000 cuMemsetD2D32, 2000 cuMemsetD2D8,
+        2000 cuMemsetD32, 2000 cuMemsetD8, 2000 cuModuleGetGlobal;
 }

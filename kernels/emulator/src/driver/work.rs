@@ -7,7 +7,8 @@ use super::{
     copy::Copy,
     error::{CUresult, Result},
     event::Event,
-    graph::{Chain, GraphMemory},
+    graph::{Chain, ChildGraph},
+    graph_memory::GraphMemory,
     handle::Handle,
     launch::KernelLaunch,
     order::{self, Use},
@@ -32,13 +33,12 @@ pub(crate) enum Work {
     Record(Handle<Event>),
     /// Waits for an event, which has happened already.
     Wait(Handle<Event>),
-    /// Another graph.
+    /// Another graph, in a graph that can be launched.
     Graph(Arc<Chain>),
+    /// Another graph, in a graph that is being made.
+    ChildGraph(Arc<ChildGraph>),
     /// Memory of a graph, allocated when the node was made.
-    Allocate(
-        #[expect(dead_code, reason = "held, so that the memory goes with the last graph that has it")]
-        Arc<GraphMemory>,
-    ),
+    Allocate(Arc<GraphMemory>),
     /// Frees memory of a graph. It is given back with the graph.
     Free(u64),
 }
@@ -104,9 +104,14 @@ pub(crate) fn run(stream: &Stream, work: &Work) -> Result {
             drop(device);
             chain.run(stream)
         }
-        Work::Empty | Work::Allocate(_) | Work::Free(_) | Work::Host(_) | Work::Record(_) | Work::Wait(_) => {
-            Ok(())
-        }
+        // A child graph became a chain when its graph was made one that can be launched.
+        Work::ChildGraph(_)
+        | Work::Empty
+        | Work::Allocate(_)
+        | Work::Free(_)
+        | Work::Host(_)
+        | Work::Record(_)
+        | Work::Wait(_) => Ok(()),
     }
 }
 
@@ -134,7 +139,7 @@ impl fmt::Display for Work {
             Work::Empty => f.write_str("empty"),
             Work::Record(_) => f.write_str("event record"),
             Work::Wait(_) => f.write_str("event wait"),
-            Work::Graph(_) => f.write_str("graph"),
+            Work::Graph(_) | Work::ChildGraph(_) => f.write_str("graph"),
             Work::Allocate(_) => f.write_str("allocation"),
             Work::Free(address) => write!(f, "free {address:#x}"),
         }
@@ -149,7 +154,7 @@ impl Work {
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
             Work::Host(_) => 3,
-            Work::Graph(_) => 4,
+            Work::Graph(_) | Work::ChildGraph(_) => 4,
             Work::Empty => 5,
             Work::Wait(_) => 6,
             Work::Record(_) => 7,

@@ -51,10 +51,11 @@ pub(crate) enum Base {
 
 pub(super) enum Name {
     Register(Register),
-    /// `%r<10>`: places are given out on first use.
+    /// `%r<10>`: places are given out on first use, and kept by number, since a program may declare billions.
     Family {
         class: Class,
-        slots: Vec<Option<u32>>,
+        count: u32,
+        slots: HashMap<u32, u32>,
     },
     Symbol(Symbol),
     Label(u32),
@@ -260,8 +261,7 @@ impl<'a> Decoder<'a> {
                         );
                     }
                 } else if let Some(count) = variable.range {
-                    let slots = vec![None; count as usize];
-                    self.declare(&variable.name, Name::Family { class, slots });
+                    self.declare(&variable.name, Name::Family { class, count, slots: HashMap::new() });
                 } else {
                     let slot = self.new_slot(class);
                     self.declare(&variable.name, Name::Register(Register { class, slot }));
@@ -288,8 +288,16 @@ impl<'a> Decoder<'a> {
     /// Gives a variable room in the function's part of local memory.
     fn frame_variable(&mut self, variable: &Variable) -> Decoded<u32> {
         let (bytes, align) = size(variable)?;
-        let offset = align_up(u64::from(self.function.local_bytes), align.max(4)) as u32;
-        self.function.local_bytes = offset + align_up(bytes, 4) as u32;
+        let offset = align_up(u64::from(self.function.local_bytes), align.max(4));
+        let end = offset + align_up(bytes, 4);
+        if end > MOST_LOCAL {
+            let name = &self.function.name;
+            return Err(invalid(&format!(
+                "`{name}` needs {end} bytes of local memory, more than {MOST_LOCAL}"
+            )));
+        }
+        let offset = offset as u32;
+        self.function.local_bytes = end as u32;
         self.declare(&variable.name, Name::Symbol(Symbol::Frame(offset)));
         Ok(offset)
     }
@@ -579,6 +587,13 @@ pub(crate) fn type_bytes(ty: &str) -> Decoded<u64> {
     })
 }
 
+/// Local memory that a thread can have.
+const MOST_LOCAL: u64 = 512 << 10;
+/// Bytes that no variable has, and that can be added up without care.
+const MOST_BYTES: u64 = 1 << 40;
+/// An alignment that no variable has.
+const MOST_ALIGNMENT: u64 = 1 << 20;
+
 /// Bytes and alignment of a variable. An array without a size has none.
 pub(crate) fn size(variable: &Variable) -> Decoded<(u64, u64)> {
     let element = type_bytes(&variable.ty)? * u64::from(variable.vector.unwrap_or(1));
@@ -588,9 +603,15 @@ pub(crate) fn size(variable: &Variable) -> Decoded<(u64, u64)> {
             .checked_mul(dimension.unwrap_or(0))
             .ok_or_else(|| invalid(&format!("`{}` is too large", variable.name)))?;
     }
+    if bytes > MOST_BYTES {
+        return Err(invalid(&format!("`{}` is too large", variable.name)));
+    }
     let align = variable.align.map_or(element, u64::from);
-    if !align.is_power_of_two() {
-        return Err(invalid(&format!("`{}` has an alignment that is no power of two", variable.name)));
+    if !align.is_power_of_two() || align > MOST_ALIGNMENT {
+        return Err(invalid(&format!(
+            "`{}` has an alignment that is no power of two, or too large",
+            variable.name
+        )));
     }
     Ok((bytes, align))
 }
@@ -613,5 +634,6 @@ fn at(error: LoadError, line: u32, function: &str) -> LoadError {
     match error {
         LoadError::Invalid(message) => LoadError::Invalid(place(message)),
         LoadError::Unsupported(message) => LoadError::Unsupported(place(message)),
+        LoadError::OutOfMemory(message) => LoadError::OutOfMemory(place(message)),
     }
 }

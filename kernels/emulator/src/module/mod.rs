@@ -2,8 +2,10 @@
 
 mod decode;
 mod flow;
+pub(crate) mod link;
 mod names;
 pub(crate) mod program;
+mod registers;
 mod steps;
 mod symbols;
 mod variables;
@@ -68,7 +70,7 @@ pub struct Kernel {
     pub max_threads_per_block: u32,
     /// `.reqntid`
     pub required_block: Option<[u32; 3]>,
-    /// An estimate of the 32-bit registers that ptxas would use.
+    /// The 32-bit registers that ptxas gave a thread, as the PTX says in a comment, else an estimate.
     pub registers: u32,
     /// What executes.
     pub(crate) program: Program,
@@ -81,12 +83,16 @@ pub enum LoadError {
     Invalid(String),
     /// The PTX needs what the emulated GPU does not have: `CUDA_ERROR_NOT_SUPPORTED`.
     Unsupported(String),
+    /// There is no memory left for its variables: `CUDA_ERROR_OUT_OF_MEMORY`.
+    OutOfMemory(String),
 }
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Invalid(message) | LoadError::Unsupported(message) => f.write_str(message),
+            LoadError::Invalid(message)
+            | LoadError::Unsupported(message)
+            | LoadError::OutOfMemory(message) => f.write_str(message),
         }
     }
 }
@@ -102,20 +108,48 @@ pub fn load(ptx: &str, memory: &Memory, model: &Model) -> Result<Module, LoadErr
     load_at(ptx, memory, model, Level::host())
 }
 
+/// Loads several modules, linked to one.
+///
+/// # Errors
+///
+/// As for [`load`], and [`LoadError::Invalid`] for names that are defined nowhere or twice.
+pub fn load_linked(texts: &[&str], memory: &Memory, model: &Model) -> Result<Module, LoadError> {
+    if let [ptx] = texts {
+        return load(ptx, memory, model);
+    }
+    let parsed = link::link(texts.iter().map(|ptx| parse(ptx)).collect::<Result<_, _>>()?)?;
+    load_parsed(&parsed, texts, memory, model, Level::host())
+}
+
 /// Loads a module to run on a certain vector unit, which the host must have.
 ///
 /// # Errors
 ///
 /// As for [`load`].
 pub fn load_at(ptx: &str, memory: &Memory, model: &Model, level: Level) -> Result<Module, LoadError> {
-    let parsed = ptx::parse(ptx).map_err(|error| {
+    load_parsed(&parse(ptx)?, &[ptx], memory, model, level)
+}
+
+/// Parses PTX.
+pub(crate) fn parse(ptx: &str) -> Result<ast::Module, LoadError> {
+    ptx::parse(ptx).map_err(|error| {
         LoadError::Invalid(format!("PTX line {}, column {}: {}", error.line, error.column, error.message))
-    })?;
-    check_target(&parsed, model)?;
-    let mut symbols = Symbols::new(&parsed)?;
+    })
+}
+
+fn load_parsed(
+    parsed: &ast::Module,
+    texts: &[&str],
+    memory: &Memory,
+    model: &Model,
+    level: Level,
+) -> Result<Module, LoadError> {
+    check_target(parsed, model)?;
+    let mut symbols = Symbols::new(parsed)?;
     let mut module = Module { kernels: HashMap::new(), globals: HashMap::new() };
+    let known = registers::known(texts, model.compute_capability);
     let filled = variables::place(&mut symbols, memory, &mut module.globals)
-        .and_then(|()| kernels(&parsed, &symbols, level, &mut module.kernels));
+        .and_then(|()| kernels(parsed, &symbols, level, &known, &mut module.kernels));
     if let Err(error) = filled {
         module.unload(memory);
         return Err(error);
@@ -132,6 +166,9 @@ impl Module {
         }
     }
 }
+
+/// Bytes of parameters that a kernel can have.
+const MOST_PARAM_BYTES: u64 = 32_764;
 
 /// A module for a newer card than this one does not load, as on a real GPU.
 fn check_target(module: &ast::Module, model: &Model) -> Result<(), LoadError> {
@@ -154,6 +191,7 @@ fn kernels(
     parsed: &ast::Module,
     symbols: &Symbols<'_>,
     level: Level,
+    known_registers: &HashMap<&str, u32>,
     kernels: &mut HashMap<String, Arc<Kernel>>,
 ) -> Result<(), LoadError> {
     for function in symbols.functions.iter().filter(|function| function.entry) {
@@ -174,6 +212,12 @@ fn kernels(
             offset = align_up(offset, align);
             params.push(Param { offset: offset as u32, bytes: bytes as u32, align: align as u32 });
             offset += bytes;
+            if offset > MOST_PARAM_BYTES {
+                let name = &function.name;
+                return Err(invalid(&format!(
+                    "`{name}` has {offset} bytes of parameters, more than {MOST_PARAM_BYTES}"
+                )));
+            }
         }
         let shape = |name: &str| {
             let (_, values) = function.directives.iter().find(|(directive, _)| directive == name)?;
@@ -195,11 +239,10 @@ fn kernels(
                 local_bytes_per_thread: main.local_bytes,
                 max_threads_per_block: max_threads.min(Limits::THREADS_PER_BLOCK),
                 required_block,
-                registers: (main.row_bytes / 128)
-                    .clamp(16, 255)
-                    .min(65_536 / max_threads.max(1))
-                    .next_multiple_of(8)
-                    .min(255),
+                registers: known_registers
+                    .get(function.name.as_str())
+                    .copied()
+                    .unwrap_or_else(|| registers::estimate(main.row_bytes, max_threads)),
                 program,
             }),
         );

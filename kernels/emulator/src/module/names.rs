@@ -38,11 +38,10 @@ impl Decoder<'_> {
             }
             // A prefix may itself end in digits: `%p1_<4>` is no problem, `%f1<3>` declares `%f10` to `%f12`.
             for split in prefix.len()..name.len() {
-                if let Some(Name::Family { class, slots }) = scope.get_mut(&name[..split]) {
+                if let Some(Name::Family { class, count, slots }) = scope.get_mut(&name[..split]) {
                     let class = *class;
-                    let number: usize = name[split..].parse().ok()?;
-                    let slot = slots.get_mut(number)?;
-                    let slot = *slot.get_or_insert_with(|| new_slot(&mut self.function, class));
+                    let number = name[split..].parse::<u32>().ok().filter(|number| *number < *count)?;
+                    let slot = *slots.entry(number).or_insert_with(|| new_slot(&mut self.function, class));
                     return Some(Register { class, slot });
                 }
             }

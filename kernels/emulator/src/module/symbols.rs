@@ -7,6 +7,7 @@ use super::{
     decode::{Decoded, align_up, invalid, size, unsupported},
     program::Builtin,
 };
+use crate::model::Limits;
 use crate::ptx::ast::{self, AddressBase, Item, Linkage, Operand, Space, Statement, Variable};
 
 /// What a name stands for.
@@ -69,7 +70,9 @@ impl<'a> Symbols<'a> {
             match item {
                 Item::Function(function) => {
                     let Some(body) = &function.body else { continue };
-                    symbols.by_name.insert(&function.name, symbols.functions.len());
+                    if symbols.by_name.insert(&function.name, symbols.functions.len()).is_some() {
+                        return Err(invalid(&format!("function `{}` is defined twice", function.name)));
+                    }
                     symbols.functions.push(function);
                     for_each_variable(body, &mut |variable| {
                         if matches!(variable.space, Space::Global | Space::Const | Space::Shared) {
@@ -187,7 +190,16 @@ impl<'a> Symbols<'a> {
             }
             let offset = align_up(end, align);
             end = offset + bytes;
-            kernelwide.symbols.insert(name.clone(), Symbol::At(Space::Shared, offset));
+            if end > u64::from(Limits::SHARED_PER_BLOCK) {
+                let most = Limits::SHARED_PER_BLOCK;
+                return Err(invalid(&format!(
+                    "`{name}` and others need {end} bytes of shared memory, more than {most}"
+                )));
+            }
+            let present = kernelwide.symbols.insert(name.clone(), Symbol::At(Space::Shared, offset));
+            if present.is_some() && name.contains('/') {
+                return Err(unsupported(&format!("a second variable `{name}`")));
+            }
         }
         kernelwide.shared_bytes = end;
         for (name, _) in shared {
@@ -231,14 +243,20 @@ pub(crate) fn builtin(name: &str) -> Option<Builtin> {
     }
 }
 
+/// Whether a function is one of those that the driver has and no module defines.
+pub(crate) fn is_of_device_runtime(name: &str) -> bool {
+    builtin(name).is_some()
+        || matches!(name, "cudaLaunchDeviceV2" | "cudaGetParameterBufferV2" | "cudaDeviceSynchronize")
+}
+
 /// The error for a function that the module declares and nobody defines.
 pub(crate) fn undefined(name: &str) -> LoadError {
-    match name {
-        "cudaLaunchDeviceV2" | "cudaGetParameterBufferV2" | "cudaDeviceSynchronize" => {
-            unsupported(&format!("device function `{name}`"))
-        }
-        _ => invalid(&format!("function `{name}` has no body; linking modules is not implemented")),
+    if is_of_device_runtime(name) {
+        return unsupported(&format!("device function `{name}`"));
     }
+    invalid(&format!(
+        "undefined reference to function `{name}`; a module that has it can be linked by cuLink"
+    ))
 }
 
 fn for_each_variable<'a>(statements: &'a [Statement], f: &mut impl FnMut(&'a Variable)) {
