@@ -228,10 +228,10 @@ impl Fault {
     pub fn cuda_error(&self) -> i32 {
         match &self.cause {
             Cause::Misaligned { .. } => 716,
-            Cause::OutOfBounds { .. } | Cause::ReadOnly { .. } => 700,
+            // A stack ends where the memory behind it is nobody's.
+            Cause::OutOfBounds { .. } | Cause::ReadOnly { .. } | Cause::StackOverflow { .. } => 700,
             Cause::Budget { .. } => 702,
             Cause::Assert { .. } => 710,
-            Cause::StackOverflow { .. } => 718,
             Cause::Target { .. } => 718,
             Cause::Trap
             | Cause::Free { .. }

@@ -15,7 +15,7 @@
 mod launches;
 mod machine;
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, fs, path::Path};
 
 use emulator::{grid::Stop, memory::Kind, module::Level, settings::Checks};
 use launches::{Param, Request, compare, files, launches};
@@ -105,6 +105,63 @@ fn each_check_finds_its_own() {
             assert_eq!(found(Checks::default()).is_none(), needs, "{name} without checks");
             assert!(found(Checks::ALL).is_some(), "{name} with all checks");
         }
+    }
+}
+
+/// `tests/ptx/broken/table.md`: what is said of each broken program, here and by compute-sanitizer on an H200, as recorded in
+/// `sanitizer.csv` beside it.
+#[test]
+fn table() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/broken");
+    let recorded = fs::read_to_string(folder.join("sanitizer.csv")).unwrap();
+    let recorded: Vec<Vec<&str>> =
+        recorded.lines().skip(2).map(|line| line.splitn(4, ',').collect()).collect();
+    let mut table = String::from(
+        "| program | emulated GPU | with | an H200 alone | compute-sanitizer on it |\n|---|---|---|---|---|\n",
+    );
+    for (name, text) in files("broken") {
+        let program = name.trim_end_matches(".ptx");
+        let said = |tool: &str| {
+            let of = |row: &&Vec<&str>| row[..3] == [program, "broken", tool] && !row[3].is_empty();
+            recorded.iter().find(of).map(|row| row[3])
+        };
+        let tools: Vec<String> = ["memcheck", "initcheck", "racecheck", "synccheck"]
+            .into_iter()
+            .filter_map(|tool| Some(format!("{tool}: {}", said(tool)?.replace("__", "\\_\\_"))))
+            .collect();
+        let never_ends = said("none") == Some("no end");
+        let tools = match &tools[..] {
+            _ if never_ends => "does not end".into(),
+            [] => "nothing".into(),
+            tools => tools.join("; "),
+        };
+        let alone = match said("none") {
+            None => "nothing",
+            Some("no end") => "does not end",
+            Some(said) => said,
+        };
+        for launch in launches(&text).iter().filter(|launch| !launch.fine) {
+            let checks = launch.checks.unwrap_or_default();
+            let gpu = Gpu::load_with(&text, Level::host(), checks).unwrap();
+            let Err(Stop::Fault(fault)) = launch.run(gpu, 1).1 else { panic!("{name} ended well") };
+            let with = match checks {
+                Checks { init: true, .. } => "`init`",
+                Checks { race: true, .. } => "`race`",
+                Checks { sync: true, .. } => "`sync`",
+                _ => "",
+            };
+            let report = fault.to_string();
+            let said =
+                report.lines().next().unwrap().trim_start_matches("emulated GPU: the program's fault: ");
+            writeln!(table, "| {} | {said} | {with} | {alone} | {tools} |", program.replace('_', " "))
+                .unwrap();
+        }
+    }
+    let path = folder.join("table.md");
+    if fs::read_to_string(&path).ok().as_deref() != Some(&table) {
+        let new = path.with_extension("md.new");
+        fs::write(&new, table).unwrap();
+        panic!("{} is not what the programs give: {} is", path.display(), new.display());
     }
 }
 

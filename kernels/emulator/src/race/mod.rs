@@ -73,6 +73,7 @@ pub(crate) struct Step {
 pub(crate) type Found = Box<(Cause, u32)>;
 
 struct Pending {
+    site: u32,
     lanes: u32,
     offsets: [u32; 32],
     bytes: usize,
@@ -277,6 +278,7 @@ impl Race {
             {
                 let pending = pending.get_or_insert_with(|| {
                     Box::new(Pending {
+                        site: step.site,
                         lanes: 0,
                         offsets: [0; 32],
                         bytes: step.bytes as usize,
@@ -313,9 +315,10 @@ impl Race {
         Ok(())
     }
 
-    /// Behind a store: what it changed, it may be that two threads have stored.
-    pub(crate) fn settle(&mut self) -> Result<(), Found> {
-        let Some(pending) = self.pending.take() else { return Ok(()) };
+    /// Behind a store: a value that it changed is one that two threads have stored.
+    pub(crate) fn settle(&mut self, site: u32) -> Result<(), Found> {
+        // Not every instruction that stores settles; what one of those left is not this one's.
+        let Some(pending) = self.pending.take().filter(|pending| pending.site == site) else { return Ok(()) };
         let changed = lanes(pending.lanes).filter(|&lane| {
             let now = self.now(pending.offsets[lane], pending.bytes as u32);
             *now != pending.before[lane][..pending.bytes]

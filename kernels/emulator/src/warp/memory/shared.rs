@@ -78,9 +78,9 @@ pub(crate) fn shared(
 
 /// Behind a store to shared memory: another thread's store of the same value was no race.
 #[inline(always)]
-pub(super) fn settle(context: &mut Context) -> Flow {
+pub(super) fn settle(context: &mut Context, ins: &Ins) -> Flow {
     let Some(race) = context.race().filter(|race| race.is_pending()) else { return Flow::Next };
-    match race.settle() {
+    match race.settle(ins.site()) {
         Ok(()) => Flow::Next,
         Err(found) => context.fault(found.0, found.1),
     }

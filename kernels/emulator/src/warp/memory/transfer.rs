@@ -163,7 +163,7 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Store<A, W, N, S> {
                 let first = addresses[0];
                 if are_neighbours(&addresses, size) {
                     write(first, context.row::<W>(ins.d));
-                    return if S::WATCHED { settle(context) } else { Flow::Next };
+                    return if S::WATCHED { settle(context, ins) } else { Flow::Next };
                 }
             }
             let rows = [ins.d, ins.b, ins.c, ins.e];
@@ -181,7 +181,7 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Store<A, W, N, S> {
                 }
             }
         }
-        if S::WATCHED { settle(context) } else { Flow::Next }
+        if S::WATCHED { settle(context, ins) } else { Flow::Next }
     }
 }
 
@@ -311,7 +311,7 @@ unsafe fn any_layout<S: Reach>(
             }
         }
     }
-    if S::WATCHED && access != Access::Load { settle(context) } else { Flow::Next }
+    if S::WATCHED && access != Access::Load { settle(context, ins) } else { Flow::Next }
 }
 
 #[inline(always)]

@@ -1,3 +1,5 @@
+// Threads exchange values through shared memory, and nothing says that they have all arrived.
+//
 // run: broken, block 64, check race
 //   in u32 0..64
 //   out u32 64*0
