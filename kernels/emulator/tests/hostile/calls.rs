@@ -253,7 +253,7 @@ fn memory_goes_while_it_is_used() {
                 let address = &address;
                 scope.spawn(move || {
                     cu!(cuCtxSetCurrent(context));
-                    let mut host = vec![1u8; 1 << 20];
+                    let mut host = vec![1u8; 16 << 20];
                     while Instant::now() < end {
                         CASES.fetch_add(1, Ordering::Relaxed);
                         let known = *address.lock().unwrap();
@@ -269,7 +269,7 @@ fn memory_goes_while_it_is_used() {
                 cu!(cuCtxSetCurrent(context));
                 while Instant::now() < end {
                     let mut new = 0u64;
-                    cu!(cuMemAlloc_v2(&mut new as *mut u64, 1usize << 20));
+                    cu!(cuMemAlloc_v2(&mut new as *mut u64, 16usize << 20));
                     let old = std::mem::replace(&mut *address.lock().unwrap(), new);
                     cu!(cuMemFree_v2(old));
                 }
