@@ -156,6 +156,13 @@ pub enum Cause {
         /// The lanes that came.
         arrived: u32,
     },
+    /// An mbarrier was misused.
+    Mbarrier {
+        /// Its address in shared memory.
+        address: u64,
+        /// "an mbarrier …": what was done with it.
+        what: &'static str,
+    },
     /// The launch executed more instructions than it may.
     Budget {
         /// Warp instructions.
@@ -239,6 +246,7 @@ impl Fault {
             | Cause::Race { .. }
             | Cause::Barrier { .. }
             | Cause::DivergentBarrier { .. }
+            | Cause::Mbarrier { .. }
             | Cause::WarpSync { .. } => 719,
         }
     }
@@ -311,6 +319,7 @@ impl Cause {
                 format!("barrier {barrier} in divergent code")
             }
             Cause::WarpSync { .. } => "lanes of a warp wait for lanes that never come".into(),
+            Cause::Mbarrier { what, .. } => format!("an mbarrier {what}"),
             Cause::Budget { limit } => format!("more than {limit} warp instructions in one launch"),
             Cause::Trap => "trap".into(),
             Cause::Assert { message, .. } => format!("assertion `{message}` failed"),
@@ -454,6 +463,15 @@ impl Cause {
                 ("lanes", format!("{arrived:#010x} came of {members:#010x}")),
                 ("rule", "every lane that the mask names must execute the operation".into()),
                 ("do", "pass the mask of the lanes that are there, computed before the branch".into()),
+            ],
+            Cause::Mbarrier { address, .. } => vec![
+                ("address", format!("{address:#x} of shared memory")),
+                (
+                    "rule",
+                    "one thread initialises an mbarrier with the number of arrivals that a phase takes"
+                        .into(),
+                ),
+                ("do", "initialise it before a barrier of the block, and use it behind that".into()),
             ],
             Cause::Budget { .. } => vec![
                 ("rule", "the emulated GPU stops launches that seem endless".into()),

@@ -17,7 +17,7 @@ use crate::{
     model::Model,
     module::{Kernel, Module},
     settings::Settings,
-    warp::{Context, Row, Stopped, Threads},
+    warp::{Context, Copies, Row, Stopped, Threads},
 };
 
 /// What a launch runs on.
@@ -171,6 +171,7 @@ impl Grid<'_> {
             arrived: 0,
             pass: 0,
             at_warp_barrier: false,
+            copies: Copies::default(),
             carry: 0,
             local: std::ptr::null_mut(),
             local_bytes: 0,

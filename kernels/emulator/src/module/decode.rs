@@ -1,6 +1,6 @@
 //! A function's body, decoded once: names become rows, predicates, addresses and blocks.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     LoadError,
@@ -66,6 +66,7 @@ pub(super) enum Name {
 /// What decodes one function.
 pub(crate) struct Decoder<'a> {
     pub(crate) level: Level,
+    capability: (u32, u32),
     /// The kernel's symbols and the count of its caches.
     pub(crate) kernelwide: &'a mut Kernelwide,
     /// The instruction's words, for messages.
@@ -95,9 +96,11 @@ pub(crate) fn decode(
     files: &[ast::File],
     kernelwide: &mut Kernelwide,
     level: Level,
+    capability: (u32, u32),
 ) -> Decoded<Function> {
     let mut decoder = Decoder {
         level,
+        capability,
         kernelwide,
         word: String::new(),
         function: Function { name: function.name.clone(), ..Function::default() },
@@ -523,6 +526,24 @@ impl<'a> Decoder<'a> {
     /// The instruction is valid PTX, and this word of it is not implemented.
     pub(crate) fn not_implemented(&self) -> LoadError {
         unsupported(&format!("`{}`", self.word))
+    }
+
+    /// The instruction's opcode and modifiers.
+    pub(crate) fn word(&self) -> &str {
+        &self.word
+    }
+
+    /// The compute capability of the emulated card.
+    pub(crate) fn capability(&self) -> (u32, u32) {
+        self.capability
+    }
+
+    /// Keeps a value for an instruction, which finds it with `program::kept` by this number.
+    pub(crate) fn keep<T: Send + Sync + 'static>(&mut self, value: T) -> u64 {
+        let value = Arc::new(value);
+        let address = Arc::as_ptr(&value).expose_provenance() as u64;
+        self.function.kept.push(value);
+        address
     }
 
     /// The function is a kernel.

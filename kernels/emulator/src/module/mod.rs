@@ -149,7 +149,7 @@ fn load_parsed(
     let mut module = Module { kernels: HashMap::new(), globals: HashMap::new() };
     let known = registers::known(texts, model.compute_capability);
     let filled = variables::place(&mut symbols, memory, &mut module.globals)
-        .and_then(|()| kernels(parsed, &symbols, level, &known, &mut module.kernels));
+        .and_then(|()| kernels(parsed, &symbols, level, model, &known, &mut module.kernels));
     if let Err(error) = filled {
         module.unload(memory);
         return Err(error);
@@ -191,6 +191,7 @@ fn kernels(
     parsed: &ast::Module,
     symbols: &Symbols<'_>,
     level: Level,
+    model: &Model,
     known_registers: &HashMap<&str, u32>,
     kernels: &mut HashMap<String, Arc<Kernel>>,
 ) -> Result<(), LoadError> {
@@ -198,7 +199,13 @@ fn kernels(
         let (reached, mut kernelwide) = symbols.reach(function)?;
         let mut program = Program::default();
         for reached in reached {
-            program.functions.push(decode::decode(reached, &parsed.files, &mut kernelwide, level)?);
+            program.functions.push(decode::decode(
+                reached,
+                &parsed.files,
+                &mut kernelwide,
+                level,
+                model.compute_capability,
+            )?);
         }
         program.allocates = program.functions.iter().flat_map(|function| &function.blocks).any(|block| {
             matches!(&block.end, End::Call(call) if matches!(call.callee, Callee::Builtin(Builtin::Malloc | Builtin::Free)))

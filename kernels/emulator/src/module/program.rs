@@ -3,7 +3,7 @@
 //! A function's registers lie in a file of rows, one row of 32 lanes for each register. Operands are offsets of rows, so
 //! immediates and special registers are rows as well, filled before the function starts. Predicates are masks of lanes.
 
-use std::collections::HashMap;
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use crate::{fault::Place, warp::Context};
 
@@ -58,6 +58,8 @@ pub(crate) struct Function {
     /// Where each instruction of `code` comes from, and after those, each block's end.
     pub(crate) places: Vec<Place>,
     pub(crate) blocks: Vec<Block>,
+    /// What instructions refer to that has no room in them: their `x` is its address.
+    pub(crate) kept: Vec<Arc<dyn Any + Send + Sync>>,
     /// Rows to fill before it starts.
     pub(crate) fills: Vec<(u32, Fill)>,
     /// Bytes of its rows.
@@ -216,6 +218,16 @@ pub(crate) enum BarrierKind {
     Count { predicate: u32, negated: bool, row: u32 },
     /// Wait, and get whether all or any predicates hold in a predicate.
     Vote { predicate: u32, negated: bool, all: bool, result: u32 },
+}
+
+/// What an instruction's `x` refers to.
+///
+/// # Safety
+///
+/// - `x` is from `Decoder::keep` of a value of this type, for a function that still exists.
+pub(crate) unsafe fn kept<'a, T>(x: u64) -> &'a T {
+    // SAFETY: the caller's promise; the function holds the value and never changes it.
+    unsafe { &*std::ptr::with_exposed_provenance(x as usize) }
 }
 
 impl Special {

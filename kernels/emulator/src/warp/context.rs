@@ -30,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) pass: u32,
     /// The step that waits is a warp's barrier.
     pub(crate) at_warp_barrier: bool,
+    /// Asynchronous copies of the running warp.
+    pub(crate) copies: super::Copies,
     /// Carry flags of extended-precision arithmetic, one bit a lane.
     pub(crate) carry: u32,
 

@@ -3,7 +3,7 @@
 //! Each lane names the lanes that must execute the operation with it. While some of them are elsewhere, the instruction
 //! is not executed: the strand waits. Lanes that execute it together may name different members, in groups.
 
-use super::{Context, has, last_type, memory::wait_a_little};
+use super::{Context, has, last_type, matrix::is_matrix, memory::wait_a_little};
 use crate::{
     module::{
         Decoded, Decoder,
@@ -17,6 +17,7 @@ pub(crate) fn waits(instruction: &Instruction) -> bool {
     matches!(instruction.opcode.as_str(), "shfl" | "vote" | "match" | "redux" | "elect")
         && has(instruction, "sync")
         || instruction.modifiers.first().is_some_and(|word| word == "warp")
+        || is_matrix(&instruction.opcode)
 }
 
 /// Decodes an instruction of this chapter.

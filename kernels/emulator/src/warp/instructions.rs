@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::OnceLock};
 
 use super::{
-    atomic, compare, convert, data, exchange, float, half, integer, last_type, logic, memory, stack, video,
+    async_copy, atomic, compare, convert, data, exchange, float, half, integer, last_type, logic, matrix,
+    mbarrier, memory, stack, video,
 };
 use crate::{
     module::{Decoded, Decoder},
@@ -114,7 +115,7 @@ pub(crate) const CHAPTERS: &[Chapter] = &[
         entries: &[
             no(&["cp.async.bulk", "cp.reduce.async.bulk"], TENSOR_COPIES),
             no(&["tensormap"], TENSOR_COPIES),
-            no(&["cp.async"], "not yet"),
+            all(&["cp.async"], Step(async_copy::decode)),
         ],
     },
     Chapter {
@@ -138,7 +139,7 @@ pub(crate) const CHAPTERS: &[Chapter] = &[
             all(&["atom", "red"], Step(atomic::decode)),
             all(&["shfl", "vote", "match", "activemask", "elect"], Step(exchange::decode)),
             but(&["redux"], Step(exchange::decode), "floats: sm_100"),
-            no(&["mbarrier"], "not yet"),
+            all(&["mbarrier"], Step(mbarrier::decode)),
             all(&["griddepcontrol"], Step(data::nothing)),
             no(&["clusterlaunchcontrol"], AFTER),
         ],
@@ -146,7 +147,10 @@ pub(crate) const CHAPTERS: &[Chapter] = &[
     Chapter {
         title: "Matrices",
         entries: &[
-            no(&["wmma", "mma", "ldmatrix", "stmatrix", "movmatrix"], "not yet"),
+            no(&["mma.sp"], "sparse matrices"),
+            but(&["mma"], Step(matrix::decode), "m8n8k4 of `f16`, floats of 4 and 6 bits, `.block_scale`"),
+            all(&["wmma", "movmatrix"], Step(matrix::decode)),
+            but(&["ldmatrix", "stmatrix"], Step(matrix::decode), "elements of less than 16 bits: sm_100"),
             no(&["wgmma"], "needs the matrices of warpgroups"),
             no(&["tcgen05"], AFTER),
         ],

@@ -60,6 +60,15 @@ impl Level {
         levels.into_iter().filter(|level| *level <= best).collect()
     }
 
+    /// The level for steps that 512-bit vectors make slower.
+    pub(crate) fn narrow(self) -> Level {
+        #[cfg(target_arch = "x86_64")]
+        if self == Level::Avx512 {
+            return Level::Avx2;
+        }
+        self
+    }
+
     /// `f32::mul_add` is one instruction. Elsewhere it is a library call, and slow.
     pub(crate) fn has_fma(self) -> bool {
         cfg!(target_arch = "aarch64") || self > Level::Baseline

@@ -3,6 +3,7 @@
 //! `decode` chooses the step of an instruction, chapter by chapter of the PTX manual; `run` executes them and follows
 //! the lanes when they part.
 
+mod async_copy;
 mod atomic;
 pub(crate) mod compare;
 mod context;
@@ -18,6 +19,8 @@ mod integer;
 mod lanes;
 mod level;
 mod logic;
+mod matrix;
+mod mbarrier;
 mod memory;
 mod packed;
 mod pairs;
@@ -31,6 +34,7 @@ mod wide;
 
 use instructions::How;
 
+pub(crate) use async_copy::Copies;
 pub(crate) use context::{Context, Lane, Row, Stopped, Word};
 pub(crate) use lanes::{
     Binary, Carrying, Compare, CompareSet, Constant, Predicates, Quaternary, Select, Ternary, Unary,

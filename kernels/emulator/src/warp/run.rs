@@ -8,7 +8,7 @@
 //! turn, and merge when they are at the same place.
 
 use super::{
-    Context, Row,
+    Context, Copies, Row,
     context::FULL,
     strand::{Entry, Frame, Strand, Wait},
 };
@@ -35,6 +35,7 @@ pub(crate) struct Warp {
     /// Rows of the kernel's own constants are filled already.
     constants: bool,
     carry: u32,
+    copies: Copies,
     /// Lanes that may leave a barrier of the warp.
     pass: u32,
 }
@@ -126,6 +127,7 @@ impl Warp {
             stack: 0,
             constants: false,
             carry: 0,
+            copies: Copies::default(),
             pass: 0,
         }
     }
@@ -143,6 +145,7 @@ impl Warp {
         self.local.fill(Row([0; 32]));
         self.predicates.fill(0);
         self.carry = 0;
+        self.copies.clear();
         self.pass = 0;
         let constants = !std::mem::replace(&mut self.constants, true);
         self.fill(main, &frame, FULL, threads, constants);
@@ -163,11 +166,13 @@ impl Warp {
         );
         context.live = self.live;
         context.carry = self.carry;
+        std::mem::swap(&mut context.copies, &mut self.copies);
         context.pass = self.pass;
         context.at_warp_barrier = false;
         context.arrived = if self.strands.len() == 1 { 0 } else { self.at_warp_barrier() };
         let pause = self.run_strand(&mut strand, context, program, threads, &meets);
         self.carry = context.carry;
+        std::mem::swap(&mut context.copies, &mut self.copies);
         self.pass = context.pass;
         let waits = match &pause {
             Pause::Barrier(arrival) => arrival.kind != BarrierKind::Arrive,
@@ -368,6 +373,7 @@ impl Warp {
                     }
                     End::Exit => {
                         self.live &= !mask;
+                        context.copies.end(mask);
                         context.live = self.live;
                         for entry in &mut strand.entries {
                             entry.mask &= !mask;

@@ -13,7 +13,7 @@ mod transfer;
 pub(crate) use address::{Address, WINDOW, Window, addresses, repeat_active, window};
 pub(crate) use address::{GENERIC_LOCAL, GENERIC_PARAM, GENERIC_SHARED};
 pub(crate) use global::global;
-pub(crate) use shared::{Atomic, shared};
+pub(crate) use shared::{Atomic, row_passes, shared};
 pub(crate) use transfer::wait_a_little;
 
 use super::{Context, Word, has, last_type};

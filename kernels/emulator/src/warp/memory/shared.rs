@@ -224,6 +224,11 @@ fn repeated(addresses: &[u64; 32], mask: u32) -> [u64; 32] {
     repeated
 }
 
+/// Passes that rows of 16 bytes at these addresses take together.
+pub(crate) fn row_passes(addresses: &[u64]) -> u64 {
+    passes(addresses.iter().flat_map(|&address| (0..4).map(move |word| (address >> 2) + word)))
+}
+
 /// The most distinct words that one bank has to serve.
 fn passes(words: impl Iterator<Item = u64>) -> u64 {
     let mut banks = [[0u64; 32]; 32];
