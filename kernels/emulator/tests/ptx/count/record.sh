@@ -16,6 +16,8 @@ done
 for op in ld st atom; do
     metrics+=smsp__sass_inst_executed_op_shared_$op.sum,smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_$op.sum,
 done
+for op in ldsm stsm; do metrics+=smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_$op.sum,; done
+metrics+=smsp__sass_inst_executed_op_shared_stsm.sum,
 
 measure() { # set, level
     CUDA_DRIVER=libcuda.so.1 JIT_OPTIMIZATION=$2 CUDA_CACHE_DISABLE=1 LC_ALL=C ncu --csv --page raw --print-units base \
