@@ -119,6 +119,10 @@ impl Block {
         fuel: &mut i64,
         waiting: &mut bool,
     ) -> Result<bool, Turn> {
+        // A warp that has exited does nothing, and does not keep the others from being stuck.
+        if self.warps[number].live == 0 {
+            return Ok(false);
+        }
         let mut ran = false;
         let mut index = 0;
         let mut strands = self.warps[number].strands.len();
