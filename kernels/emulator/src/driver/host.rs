@@ -24,13 +24,28 @@ pub(crate) fn is_readable(address: usize, bytes: usize) -> bool {
         return true;
     }
     let Some(last) = address.checked_add(bytes - 1) else { return false };
-    (address / PAGE..=last / PAGE).all(|page| is_page_readable(page * PAGE))
+    populate(address, last, libc::MADV_POPULATE_READ)
+        || (address / PAGE..=last / PAGE).all(|page| is_page_readable(page * PAGE))
 }
 
 /// Whether `bytes` bytes of the host can be written. What is there is written again, at both ends: memory that can only be
 /// read lies in whole mappings.
 pub(crate) fn is_writable(address: usize, bytes: usize) -> bool {
-    is_readable(address, bytes) && (bytes == 0 || rewrite(address) && rewrite(address + (bytes - 1)))
+    bytes == 0
+        || populate(address, address.saturating_add(bytes - 1), libc::MADV_POPULATE_WRITE)
+        || is_readable(address, bytes) && rewrite(address) && rewrite(address + (bytes - 1))
+}
+
+/// Has the kernel look at many pages at once, as if they were used. Where it finds something wrong, or is older than
+/// Linux 5.14, they have to be looked at one by one.
+fn populate(address: usize, last: usize, advice: libc::c_int) -> bool {
+    const MANY: usize = 16 * PAGE;
+    let start = address / PAGE * PAGE;
+    if last.saturating_sub(start) < MANY {
+        return false;
+    }
+    // SAFETY: Pages of the process are read or written as the caller is about to; their bytes stay as they are.
+    unsafe { libc::madvise(start as *mut libc::c_void, last - start + 1, advice) == 0 }
 }
 
 /// The bytes of a string up to the zero at its end, or nothing where memory ends before.
@@ -93,11 +108,15 @@ mod tests {
 
     /// Maps two pages with a protection.
     fn pages(protection: libc::c_int) -> usize {
+        pages_of(2, protection)
+    }
+
+    fn pages_of(count: usize, protection: libc::c_int) -> usize {
         // SAFETY: New memory of nobody's.
         let pages = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                2 * PAGE,
+                count * PAGE,
                 protection,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
