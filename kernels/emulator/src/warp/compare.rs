@@ -1,6 +1,6 @@
 //! Comparison and selection: `setp`, `set`, `selp`, `slct`.
 
-use super::{Context, has, is_type, last_type, soft};
+use super::{Context, float::flush, has, is_type, last_type, soft};
 use crate::{
     module::{
         Decoded, Decoder,
@@ -81,10 +81,18 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
                 }
                 [_, "s32"] => d.rare().ternary(i, |a: u64, b: u64, c: i32| if c >= 0 { a } else { b }),
                 // Negative zero counts as zero, NaN as negative.
-                [ty, "f32"] if !ty.ends_with("64") => {
-                    d.ternary(i, |a: u32, b: u32, c: f32| if c >= 0.0 { a } else { b })
-                }
-                [_, "f32"] => d.rare().ternary(i, |a: u64, b: u64, c: f32| if c >= 0.0 { a } else { b }),
+                [ty, "f32"] => match (ty.ends_with("64"), has(i, "ftz")) {
+                    (false, false) => d.ternary(i, |a: u32, b: u32, c: f32| if c >= 0.0 { a } else { b }),
+                    (false, true) => {
+                        d.rare().ternary(i, |a: u32, b: u32, c: f32| if flush(c) >= 0.0 { a } else { b })
+                    }
+                    (true, false) => {
+                        d.rare().ternary(i, |a: u64, b: u64, c: f32| if c >= 0.0 { a } else { b })
+                    }
+                    (true, true) => {
+                        d.rare().ternary(i, |a: u64, b: u64, c: f32| if flush(c) >= 0.0 { a } else { b })
+                    }
+                },
                 _ => Err(d.not_implemented()),
             }
         }
@@ -176,7 +184,7 @@ fn compare(d: &mut Decoder<'_>, i: &Instruction, truth: Option<u32>) -> Decoded 
         "s32" => ordered!(step, i32),
         "b64" | "u64" => ordered!(rare_step, u64),
         "s64" => ordered!(step, i64),
-        "f32" if has(i, "ftz") => floats!(rare_step, f32, super::float::flush),
+        "f32" if has(i, "ftz") => floats!(rare_step, f32, flush),
         "f32" => floats!(step, f32, std::convert::identity),
         "f64" => floats!(rare_step, f64, std::convert::identity),
         "f16" if has(i, "ftz") => floats!(rare_step, u16, soft::from_half_flushed),

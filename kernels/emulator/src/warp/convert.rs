@@ -217,7 +217,7 @@ fn to_integer(
 
 #[inline(always)]
 fn single(a: f32, x: Options) -> f64 {
-    if x & 8 != 0 { flush(a).into() } else { a.into() }
+    if x & 8 != 0 { flush(canonical(a)).into() } else { a.into() }
 }
 
 /// Rounds, and clamps to the destination's range.
@@ -322,18 +322,33 @@ fn number(a: u64, x: Options, format: soft::Format) -> u64 {
 }
 
 fn floats(d: &mut Decoder<'_>, i: &Instruction, to: Type, from: Type, x: Options) -> Decoded {
+    // Here a GPU keeps subnormal operands.
+    let x = if (to, from) == (Type::Half, Type::Single) { x & !8 } else { x };
     match (to, from, x) {
+        // Without rounding there is nothing to do, and nothing is done.
+        (Type::Single, Type::Single, 0) => return d.unary(i, |a: u32| a),
+        (Type::Double, Type::Double, 0) => return d.rare().unary(i, |a: u64| a),
         (Type::Double, Type::Single, 0) => return d.unary(i, |a: f32| f64::from(a)),
-        (Type::Single, Type::Double, 0) => return d.unary(i, |a: f64| canonical(a as f32)),
+        (Type::Single, Type::Double, 0) => {
+            return d.unary(i, |a: f64| {
+                let nan = nan(a.to_bits(), 23, 8) as u32;
+                f32::from_bits(if a.is_nan() { nan } else { (a as f32).to_bits() })
+            });
+        }
         (Type::Single, Type::Half, 0) => return d.unary(i, |a: u16| canonical(soft::from_half(a))),
-        (Type::Single, Type::Bfloat, 0) => return d.unary(i, |a: u16| canonical(soft::from_bfloat(a))),
+        (Type::Single, Type::Bfloat, 0) => return d.unary(i, |a: u16| u32::from(a) << 16),
         (Type::Half, Type::Single, 0) => return d.unary(i, round::half_from_single),
         (Type::Bfloat, Type::Single, 0) => return d.unary(i, round::bfloat_from_single),
         _ => {}
     }
     macro_rules! from {
-        ($to:ident) => {
+        ($to:ident, $fraction:expr, $exponent:expr, |$bits:ident| $number:expr) => {
             match from {
+                // NaN keeps what fits of it.
+                Type::Double if x & 16 == 0 => d.with_constant(i, x, |a: f64, _: u32, _: u32, x| {
+                    let $bits = nan(a.to_bits(), $fraction, $exponent);
+                    if a.is_nan() { $number } else { $to(a, x) }
+                }),
                 Type::Single => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| $to(single(a, x), x)),
                 Type::Double => d.with_constant(i, x, |a: f64, _: u32, _: u32, x| $to(a, x)),
                 Type::Half => {
@@ -347,19 +362,27 @@ fn floats(d: &mut Decoder<'_>, i: &Instruction, to: Type, from: Type, x: Options
         };
     }
     match to {
-        Type::Single => from!(to_single),
-        Type::Double => from!(to_double),
-        Type::Half => from!(to_half),
-        Type::Bfloat => from!(to_bfloat),
+        Type::Single => from!(to_single, 23, 8, |bits| f32::from_bits(bits as u32)),
+        Type::Double => from!(to_double, 52, 11, |bits| f64::from_bits(bits)),
+        Type::Half => from!(to_half, 10, 5, |bits| bits as u16),
+        Type::Bfloat => from!(to_bfloat, 7, 8, |bits| bits as u16),
         Type::Integer(..) => Err(d.not_implemented()),
     }
+}
+
+/// A NaN of double precision in a narrower format: its sign and its upper bits, made quiet.
+#[inline(always)]
+fn nan(bits: u64, fraction: u32, exponent: u32) -> u64 {
+    let sign = bits >> 63 << (fraction + exponent);
+    let payload = (bits & ((1 << 52) - 1)) >> (52 - fraction);
+    sign | ((1 << exponent) - 1) << fraction | 1 << (fraction - 1) | payload
 }
 
 #[inline(always)]
 fn before(a: f64, x: Options) -> f64 {
     let a = if x & 32 != 0 { whole(a, x) } else { a };
     let a = if x & 16 != 0 { saturate_f64(a) } else { a };
-    if x & 64 != 0 && a < 0.0 { 0.0 } else { a }
+    if x & 64 != 0 && a <= 0.0 { 0.0 } else { a }
 }
 
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Single and double precision.
 //!
-//! Rounded operations are the GPU's bit for bit. Single-precision NaN results are 0x7fffffff, as on a GPU; of double
-//! precision they are the host's. Approximations are computed in double precision and rounded, so each is within one unit
+//! Rounded operations are the GPU's bit for bit. Single-precision NaN results are 0x7fffffff, as on a GPU; in double
+//! precision a NaN operand is the result, and [`propagate`] says which one. Approximations are computed in double precision and rounded, so each is within one unit
 //! in the last place of the exact value, closer than PTX promises (`ex2` 2 ulp, `rcp` and `rsqrt` 1 ulp and 2^-22.4,
 //! `lg2` 2^-22, `sin` and `cos` 2^-20.5 absolute, `tanh` 2^-11), and their last bits differ from a GPU's.
 
@@ -33,6 +33,33 @@ pub(crate) fn canonical(a: f32) -> f32 {
 pub(crate) fn saturate(a: f32) -> f32 {
     if a > 0.0 { if a < 1.0 { a } else { 1.0 } } else { 0.0 }
 }
+
+/// A result of double precision, where NaN is the first one of the operands that is, made quiet. A GPU's order is not the
+/// host's.
+#[inline(always)]
+fn propagate<const N: usize>(value: f64, operands: [f64; N]) -> f64 {
+    const QUIET: u64 = 1 << 51;
+    let is_nan = |bits: u64| bits & (u64::MAX >> 1) > 0x7FF0_0000_0000_0000;
+    let mut nan = 0xFFF8_0000_0000_0000;
+    for operand in operands.into_iter().rev() {
+        let bits = operand.to_bits();
+        nan = if is_nan(bits) { bits | QUIET } else { nan };
+    }
+    let bits = value.to_bits();
+    f64::from_bits(if is_nan(bits) { nan } else { bits })
+}
+
+/// A result with subnormal numbers made zero. Whether it is one is decided as if exponents had no end: `scaled` is the
+/// result times 2^24.
+#[inline(always)]
+fn flush_result(result: f32, scaled: f32) -> f32 {
+    let zero = f32::from_bits(result.to_bits() & 0x8000_0000);
+    // 2^-102 is the least normal number times 2^24.
+    if scaled.abs() < f32::from_bits((127 - 102) << 23) { zero } else { result }
+}
+
+/// 2^24
+const SCALE: f32 = 16_777_216.0;
 
 /// The same of double precision.
 pub(crate) fn saturate_f64(a: f64) -> f64 {
@@ -115,14 +142,18 @@ fn single(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         "mul" if x == 0 => d.binary(i, |a: f32, b: f32| canonical(a * b)),
         "add" if x == 8 => d.binary(i, |a: f32, b: f32| canonical(flush(flush(a) + flush(b)))),
         "sub" if x == 8 => d.binary(i, |a: f32, b: f32| canonical(flush(flush(a) - flush(b)))),
-        "mul" if x == 8 => d.binary(i, |a: f32, b: f32| canonical(flush(flush(a) * flush(b)))),
+        "mul" if x == 8 => d.binary(i, |a: f32, b: f32| {
+            let (a, b) = (flush(a), flush(b));
+            canonical(flush_result(a * b, a * SCALE * b))
+        }),
         "fma" | "mad" if x == 0 && d.level.has_fma() => {
             d.ternary(i, |a: f32, b: f32, c: f32| canonical(a.mul_add(b, c)))
         }
         "fma" | "mad" if x == 0 => d.ternary(i, |a: f32, b: f32, c: f32| canonical(fused(a, b, c))),
-        "fma" | "mad" if x == 8 && d.level.has_fma() => {
-            d.ternary(i, |a: f32, b: f32, c: f32| canonical(flush(flush(a).mul_add(flush(b), flush(c)))))
-        }
+        "fma" | "mad" if x == 8 && d.level.has_fma() => d.ternary(i, |a: f32, b: f32, c: f32| {
+            let (a, b, c) = (flush(a), flush(b), flush(c));
+            canonical(flush_result(a.mul_add(b, c), (a * SCALE).mul_add(b, c * SCALE)))
+        }),
         "add" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
             output(sum(input(a, x).into(), input(b, x).into(), x), x)
         }),
@@ -131,21 +162,27 @@ fn single(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         }),
         "mul" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
             // Exact in double precision.
-            output(narrow(f64::from(input(a, x)) * f64::from(input(b, x)), Rounding::from_bits(x)), x)
+            output(round(f64::from(input(a, x)) * f64::from(input(b, x)), x), x)
         }),
         "fma" | "mad" => d.with_constant(i, x, |a: f32, b: f32, c: f32, x| {
             output(sum(f64::from(input(a, x)) * f64::from(input(b, x)), input(c, x).into(), x), x)
         }),
-        // Both approximate divisions are exact here, but for the range where the GPU's gives zero.
+        // Both approximate divisions are exact here, but for the range where the GPU's reciprocal is zero.
+        "div" if has(i, "approx") => d.with_constant(i, x & 8, |a: f32, b: f32, _: u32, x| {
+            let (a, b) = (input(a, x), input(b, x));
+            let reciprocal = if b.is_finite() && b.abs() > 2f32.powi(126) { 0f32.copysign(b) } else { 1.0 };
+            output(if reciprocal == 0.0 { a * reciprocal } else { a / b }, x)
+        }),
         "div" if approx => {
             d.with_constant(i, x & 8, |a: f32, b: f32, _: u32, x| output(input(a, x) / input(b, x), x))
         }
-        "div" if x & 7 == 0 => {
-            d.with_constant(i, x, |a: f32, b: f32, _: u32, x| output(input(a, x) / input(b, x), x))
-        }
+        "div" if x == 0 => d.rare().binary(i, |a: f32, b: f32| canonical(a / b)),
         "div" => d.with_constant(i, x, |a: f32, b: f32, _: u32, x| {
-            let quotient = soft::div(input(a, x).into(), input(b, x).into(), Rounding::from_bits(x), F32);
-            output(f32::from_bits(quotient as u32), x)
+            let (a, b) = (input(a, x), input(b, x));
+            let divide = |a: f64| f32::from_bits(soft::div(a, b.into(), Rounding::from_bits(x), F32) as u32);
+            let quotient = divide(a.into());
+            let scaled = if x & 8 == 0 { 1.0 } else { divide(f64::from(a) * f64::from(SCALE)) };
+            output(flush_result(quotient, scaled), x)
         }),
         "rcp" if x == 0 => d.unary(i, |a: f32| canonical(1.0 / a)),
         "rcp" if x & 7 == 0 || approx => {
@@ -179,10 +216,10 @@ fn single(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         "tanh" => {
             d.with_constant(i, x, |a: f32, _: u32, _: u32, x| output(f64::from(input(a, x)).tanh() as f32, x))
         }
-        "abs" if x == 0 => d.unary(i, |a: f32| a.abs()),
-        "neg" if x == 0 => d.unary(i, |a: f32| -a),
-        "abs" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| input(a, x).abs()),
-        "neg" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| -input(a, x)),
+        "abs" if x == 0 => d.unary(i, |a: f32| canonical(a.abs())),
+        "neg" if x == 0 => d.unary(i, |a: f32| canonical(-a)),
+        "abs" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| canonical(input(a, x).abs())),
+        "neg" => d.with_constant(i, x, |a: f32, _: u32, _: u32, x| canonical(-input(a, x))),
         "min" | "max" => extreme(d, i, x),
         "copysign" => d.rare().binary(i, |a: f32, b: f32| b.copysign(a)),
         "testp" => test(d, i, |word| match word {
@@ -206,7 +243,15 @@ fn sum(a: f64, b: f64, x: u64) -> f32 {
     if sum == 0.0 && rounding == Rounding::Down && (a.is_sign_negative() || b.is_sign_negative()) {
         return -0.0;
     }
-    narrow(sum, rounding)
+    round(sum, x)
+}
+
+/// Rounds to single precision. With `ftz`, what is less than the least normal number when exponents have no end is zero.
+#[inline(always)]
+fn round(value: f64, x: u64) -> f32 {
+    let rounding = Rounding::from_bits(x);
+    let result = narrow(value, rounding);
+    if x & 8 == 0 { result } else { flush_result(result, narrow(value * f64::from(SCALE), rounding)) }
 }
 
 fn extreme(d: &mut Decoder<'_>, i: &Instruction, x: u64) -> Decoded {
@@ -223,7 +268,7 @@ fn extreme(d: &mut Decoder<'_>, i: &Instruction, x: u64) -> Decoded {
             let (a, b) = (input(a, x), input(b, x));
             let sign = (a.to_bits() ^ b.to_bits()) & 0x8000_0000;
             let (first, second) = if x & 128 != 0 { (a.abs(), b.abs()) } else { (a, b) };
-            if x & 64 != 0 && (a.is_nan() || b.is_nan()) {
+            if x & 64 != 0 && (a.is_nan() || b.is_nan()) || a.is_nan() && b.is_nan() {
                 return f32::from_bits(0x7FFF_FFFF);
             }
             let found = if x & 32 != 0 { greatest(first, second) } else { least(first, second) };
@@ -245,7 +290,7 @@ pub(super) fn greatest(a: f32, b: f32) -> f32 {
     canonical(if b.is_nan() || a_is_more { a } else { b })
 }
 
-/// `testp`: a predicate from one number.
+/// `testp`: a predicate from one number. Zero is normal.
 fn test(d: &mut Decoder<'_>, i: &Instruction, property: impl Fn(&str) -> Option<u32>) -> Decoded {
     let [p, a] = d.operands(i)?;
     let twice = Instruction { operands: vec![p.clone(), a.clone(), a.clone()], ..i.clone() };
@@ -255,13 +300,13 @@ fn test(d: &mut Decoder<'_>, i: &Instruction, property: impl Fn(&str) -> Option<
         (Some(1), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_infinite()),
         (Some(2), "f32") => d.rare().compare(&twice, None, |a: f32, _| !a.is_nan()),
         (Some(3), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_nan()),
-        (Some(4), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_normal()),
+        (Some(4), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_normal() || a == 0.0),
         (Some(5), "f32") => d.rare().compare(&twice, None, |a: f32, _| a.is_subnormal()),
         (Some(0), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_finite()),
         (Some(1), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_infinite()),
         (Some(2), _) => d.rare().compare(&twice, None, |a: f64, _| !a.is_nan()),
         (Some(3), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_nan()),
-        (Some(4), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_normal()),
+        (Some(4), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_normal() || a == 0.0),
         (Some(5), _) => d.rare().compare(&twice, None, |a: f64, _| a.is_subnormal()),
         _ => Err(d.not_implemented()),
     }
@@ -271,52 +316,51 @@ fn double(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
     let x = options(i);
     let rounding = x & 7;
     match i.opcode.as_str() {
-        "add" if rounding == 0 => d.binary(i, |a: f64, b: f64| a + b),
-        "sub" if rounding == 0 => d.binary(i, |a: f64, b: f64| a - b),
-        "mul" if rounding == 0 => d.binary(i, |a: f64, b: f64| a * b),
+        "add" if rounding == 0 => d.binary(i, |a: f64, b: f64| propagate(a + b, [b, a])),
+        "sub" if rounding == 0 => d.binary(i, |a: f64, b: f64| propagate(a - b, [b, a])),
+        "mul" if rounding == 0 => d.binary(i, |a: f64, b: f64| propagate(a * b, [b, a])),
         // Without the host's instruction this is a library call: slow, and exact all the same.
-        "fma" | "mad" if rounding == 0 => d.ternary(i, |a: f64, b: f64, c: f64| a.mul_add(b, c)),
-        "div" if rounding == 0 => d.binary(i, |a: f64, b: f64| a / b),
-        "sqrt" if rounding == 0 => d.unary(i, |a: f64| a.sqrt()),
-        "rcp" if has(i, "approx") => d.rare().unary(i, |a: f64| coarse(1.0 / flush_f64(a))),
-        "rsqrt" if has(i, "ftz") => d.rare().unary(i, |a: f64| coarse(1.0 / flush_f64(a).sqrt())),
-        "rsqrt" => d.rare().unary(i, |a: f64| 1.0 / a.sqrt()),
-        "rcp" if rounding == 0 => d.rare().unary(i, |a: f64| 1.0 / a),
-        "add" => {
-            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::add(a, b, Rounding::from_bits(x), F64))
+        "fma" | "mad" if rounding == 0 => {
+            d.ternary(i, |a: f64, b: f64, c: f64| propagate(a.mul_add(b, c), [b, c, a]))
         }
-        "sub" => {
-            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::add(a, -b, Rounding::from_bits(x), F64))
-        }
-        "mul" => {
-            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::mul(a, b, Rounding::from_bits(x), F64))
-        }
-        "fma" | "mad" => {
-            d.with_constant(i, x, |a: f64, b: f64, c: f64, x| soft::fma(a, b, c, Rounding::from_bits(x), F64))
-        }
-        "div" => {
-            d.with_constant(i, x, |a: f64, b: f64, _: u32, x| soft::div(a, b, Rounding::from_bits(x), F64))
-        }
-        "rcp" => {
-            d.with_constant(i, x, |a: f64, _: u32, _: u32, x| soft::div(1.0, a, Rounding::from_bits(x), F64))
-        }
-        "sqrt" => {
-            d.with_constant(i, x, |a: f64, _: u32, _: u32, x| soft::sqrt(a, Rounding::from_bits(x), F64))
-        }
-        "abs" => d.unary(i, |a: f64| a.abs()),
-        "neg" => d.unary(i, |a: f64| -a),
-        "min" => d.binary(
-            i,
-            |a: f64, b: f64| {
-                if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
-            },
-        ),
-        "max" => d.binary(
-            i,
-            |a: f64, b: f64| {
-                if b.is_nan() || a > b || (a == b && b.is_sign_negative()) { a } else { b }
-            },
-        ),
+        "div" if rounding == 0 => d.binary(i, |a: f64, b: f64| propagate(a / b, [a, b])),
+        "sqrt" if rounding == 0 => d.unary(i, |a: f64| propagate(a.sqrt(), [a])),
+        "rcp" if has(i, "approx") => d.rare().unary(i, |a: f64| coarse(1.0 / upper(a))),
+        "rsqrt" if has(i, "ftz") => d.rare().unary(i, |a: f64| coarse(1.0 / upper(a).sqrt())),
+        "rsqrt" => d.rare().unary(i, |a: f64| propagate(1.0 / a.sqrt(), [a])),
+        "rcp" if rounding == 0 => d.rare().unary(i, |a: f64| propagate(1.0 / a, [a])),
+        "add" => d.with_constant(i, x, |a: f64, b: f64, _: u32, x| {
+            propagate(f64::from_bits(soft::add(a, b, Rounding::from_bits(x), F64)), [b, a])
+        }),
+        "sub" => d.with_constant(i, x, |a: f64, b: f64, _: u32, x| {
+            propagate(f64::from_bits(soft::add(a, -b, Rounding::from_bits(x), F64)), [b, a])
+        }),
+        "mul" => d.with_constant(i, x, |a: f64, b: f64, _: u32, x| {
+            propagate(f64::from_bits(soft::mul(a, b, Rounding::from_bits(x), F64)), [b, a])
+        }),
+        "fma" | "mad" => d.with_constant(i, x, |a: f64, b: f64, c: f64, x| {
+            propagate(f64::from_bits(soft::fma(a, b, c, Rounding::from_bits(x), F64)), [b, c, a])
+        }),
+        "div" => d.with_constant(i, x, |a: f64, b: f64, _: u32, x| {
+            propagate(f64::from_bits(soft::div(a, b, Rounding::from_bits(x), F64)), [a, b])
+        }),
+        "rcp" => d.with_constant(i, x, |a: f64, _: u32, _: u32, x| {
+            propagate(f64::from_bits(soft::div(1.0, a, Rounding::from_bits(x), F64)), [a])
+        }),
+        "sqrt" => d.with_constant(i, x, |a: f64, _: u32, _: u32, x| {
+            propagate(f64::from_bits(soft::sqrt(a, Rounding::from_bits(x), F64)), [a])
+        }),
+        // The sign of NaN stays.
+        "abs" => d.unary(i, |a: f64| propagate(a.abs(), [a])),
+        "neg" => d.unary(i, |a: f64| propagate(-a, [a])),
+        "min" => d.binary(i, |a: f64, b: f64| {
+            let found = if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
+            propagate(found, [b])
+        }),
+        "max" => d.binary(i, |a: f64, b: f64| {
+            let found = if b.is_nan() || a > b || (a == b && b.is_sign_negative()) { a } else { b };
+            propagate(found, [b])
+        }),
         "copysign" => d.rare().binary(i, |a: f64, b: f64| b.copysign(a)),
         "testp" => single(d, i),
         _ => Err(d.not_implemented()),
@@ -325,9 +369,12 @@ fn double(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
 
 /// The approximation of double precision gives the upper half of the result.
 fn coarse(a: f64) -> f64 {
-    if a.is_finite() { f64::from_bits(a.to_bits() & !0xFFFF_FFFF) } else { a }
+    let upper = a.to_bits() & !0xFFFF_FFFF;
+    f64::from_bits(if a.is_nan() { 0x7FFF_FFFF_0000_0000 } else { upper })
 }
 
-fn flush_f64(a: f64) -> f64 {
+/// And it sees the upper half of the operand, of which subnormal numbers are zero.
+fn upper(a: f64) -> f64 {
+    let a = f64::from_bits(a.to_bits() & !0xFFFF_FFFF);
     if a.is_subnormal() { 0f64.copysign(a) } else { a }
 }

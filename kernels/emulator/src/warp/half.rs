@@ -28,8 +28,6 @@ const NAN: u64 = 1 << 8;
 const MAX: u64 = 1 << 9;
 /// Magnitudes, with the sign of the product.
 const XOR_SIGN: u64 = 1 << 10;
-/// The operand that stands for what is outside of a tensor makes the result zero.
-const OUT_OF_BOUNDS: u64 = 1 << 11;
 
 /// Decodes an instruction of this chapter.
 pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
@@ -43,8 +41,7 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         | flag("sat", SAT)
         | flag("relu", RELU)
         | flag("NaN", NAN)
-        | flag("xorsign", XOR_SIGN)
-        | flag("oob", OUT_OF_BOUNDS);
+        | flag("xorsign", XOR_SIGN);
     if x == 0
         && let Some(decoded) = plain(d, i)
     {
@@ -81,17 +78,20 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
                 }),
             }
         }
-        // Signs alone, so NaN keeps its bits.
         "abs" => match last_type(i) {
-            "f16" | "bf16" => d.with_constant(i, x, |a: u16, _: u32, _: u32, x| flush(a, x) & 0x7FFF),
+            "f16" => d.with_constant(i, x, |a: u16, _: u32, _: u32, x| {
+                sign::<Half>(flush::<Half>(a, x), 0x7FFF, 0)
+            }),
             _ => d.with_constant(i, x, |a: u32, _: u32, _: u32, x| {
-                pair(a, 0, 0, |a, _, _| flush(a, x) & 0x7FFF)
+                pair(a, 0, 0, |a, _, _| sign::<Half>(flush::<Half>(a, x), 0x7FFF, 0))
             }),
         },
         "neg" => match last_type(i) {
-            "f16" | "bf16" => d.with_constant(i, x, |a: u16, _: u32, _: u32, x| flush(a, x) ^ 0x8000),
+            "f16" => d.with_constant(i, x, |a: u16, _: u32, _: u32, x| {
+                sign::<Half>(flush::<Half>(a, x), 0xFFFF, 0x8000)
+            }),
             _ => d.with_constant(i, x, |a: u32, _: u32, _: u32, x| {
-                pair(a, 0, 0, |a, _, _| flush(a, x) ^ 0x8000)
+                pair(a, 0, 0, |a, _, _| sign::<Half>(flush::<Half>(a, x), 0xFFFF, 0x8000))
             }),
         },
         _ => Err(d.not_implemented()),
@@ -123,12 +123,16 @@ fn plain(d: &mut Decoder<'_>, i: &Instruction) -> Option<Decoded> {
             _ => d.ternary(i, |a: u32, b: u32, c: u32| pair(a, b, c, fma_bfloat)),
         },
         "abs" => match last_type(i) {
-            "f16" | "bf16" => d.unary(i, |a: u16| a & 0x7FFF),
-            _ => d.unary(i, |a: u32| a & 0x7FFF_7FFF),
+            "f16" => d.unary(i, |a: u16| sign::<Half>(a, 0x7FFF, 0)),
+            "bf16" => d.unary(i, |a: u16| sign::<Bfloat>(a, 0x7FFF, 0)),
+            "f16x2" => d.unary(i, |a: u32| pair(a, 0, 0, |a, _, _| sign::<Half>(a, 0x7FFF, 0))),
+            _ => d.unary(i, |a: u32| pair(a, 0, 0, |a, _, _| sign::<Bfloat>(a, 0x7FFF, 0))),
         },
         "neg" => match last_type(i) {
-            "f16" | "bf16" => d.unary(i, |a: u16| a ^ 0x8000),
-            _ => d.unary(i, |a: u32| a ^ 0x8000_8000),
+            "f16" => d.unary(i, |a: u16| sign::<Half>(a, 0xFFFF, 0x8000)),
+            "bf16" => d.unary(i, |a: u16| sign::<Bfloat>(a, 0xFFFF, 0x8000)),
+            "f16x2" => d.unary(i, |a: u32| pair(a, 0, 0, |a, _, _| sign::<Half>(a, 0xFFFF, 0x8000))),
+            _ => d.unary(i, |a: u32| pair(a, 0, 0, |a, _, _| sign::<Bfloat>(a, 0xFFFF, 0x8000))),
         },
         _ => return None,
     })
@@ -171,6 +175,10 @@ fn fma_bfloat(a: u16, b: u16, c: u16) -> u16 {
 
 /// A format of 16 bits.
 trait Format {
+    /// Bits of the exponent.
+    const EXPONENT: u16;
+    /// The least normal number.
+    const LEAST: f64;
     fn read(bits: u16) -> f32;
     fn write(value: f64, x: u64) -> u16;
 }
@@ -179,6 +187,9 @@ struct Half;
 struct Bfloat;
 
 impl Format for Half {
+    const EXPONENT: u16 = 0x7C00;
+    const LEAST: f64 = 6.103515625e-5;
+
     #[inline(always)]
     fn read(bits: u16) -> f32 {
         from_half(bits)
@@ -190,6 +201,9 @@ impl Format for Half {
 }
 
 impl Format for Bfloat {
+    const EXPONENT: u16 = 0x7F80;
+    const LEAST: f64 = f32::MIN_POSITIVE as f64;
+
     #[inline(always)]
     fn read(bits: u16) -> f32 {
         from_bfloat(bits)
@@ -201,16 +215,27 @@ impl Format for Bfloat {
 }
 
 #[inline(always)]
-fn flush(bits: u16, x: u64) -> u16 {
-    if x & FTZ != 0 && bits & 0x7C00 == 0 { bits & 0x8000 } else { bits }
+fn flush<T: Format>(bits: u16, x: u64) -> u16 {
+    if x & FTZ != 0 && bits & T::EXPONENT == 0 { bits & 0x8000 } else { bits }
+}
+
+/// A number with some bits cleared and others flipped; NaN has one form.
+#[inline(always)]
+fn sign<T: Format>(bits: u16, keep: u16, flip: u16) -> u16 {
+    if bits & 0x7FFF > T::EXPONENT { 0x7FFF } else { (bits & keep) ^ flip }
 }
 
 fn one<T: Format>(a: u16, b: u16, c: u16, x: u64, f: impl Fn(f64, f64, f64) -> f64) -> u16 {
-    if x & OUT_OF_BOUNDS != 0 && (a == 0xFFFF || b == 0xFFFF) {
-        return 0;
+    let read = |bits| f64::from(T::read(flush::<T>(bits, x)));
+    let value = f(read(a), read(b), read(c));
+    // What is subnormal when exponents have no end is zero, also where it would be rounded up to a normal number.
+    if x & FTZ != 0 && value.abs() < T::LEAST {
+        let scaled = T::read(T::write(value / T::LEAST, 0));
+        if scaled.abs() < 1.0 {
+            return T::write(0f64.copysign(value), x);
+        }
     }
-    let read = |bits| f64::from(T::read(flush(bits, x)));
-    flush(T::write(f(read(a), read(b), read(c)), x), x)
+    flush::<T>(T::write(value, x), x)
 }
 
 fn two<T: Format>(a: u32, b: u32, c: u32, x: u64, f: impl Fn(f64, f64, f64) -> f64) -> u32 {
@@ -228,7 +253,7 @@ pub(super) fn pair(a: u32, b: u32, c: u32, f: impl Fn(u16, u16, u16) -> u16) -> 
 /// A number wins over NaN unless the instruction says otherwise; negative zero is less than zero.
 #[inline(always)]
 fn extreme<T: Format>(a: u16, b: u16, x: u64) -> u16 {
-    let (a, b) = (flush(a, x), flush(b, x));
+    let (a, b) = (flush::<T>(a, x), flush::<T>(b, x));
     let sign = if x & XOR_SIGN != 0 { (a ^ b) & 0x8000 } else { 0 };
     let (a, b) = if x & XOR_SIGN != 0 { (a & 0x7FFF, b & 0x7FFF) } else { (a, b) };
     let (first, second) = (T::read(a), T::read(b));

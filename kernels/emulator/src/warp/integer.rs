@@ -308,14 +308,19 @@ fn sign_extend(a: u32, len: u32) -> u32 {
     if len == 0 { 0 } else { ((a << (32 - len)) as i32 >> (32 - len)) as u32 }
 }
 
+/// Place and length of a field. Of 32 bits a GPU looks at their lower bytes alone, of 64 at all they have.
+fn field(width: u32, at: u32, len: u32) -> (u32, u32) {
+    if width == 32 { (at & 255, len & 255) } else { (at, len) }
+}
+
 /// `bfe`: bits beyond the value are zero, or the field's sign.
 fn extract(a: u64, width: u32, signed: bool, at: u32, len: u32) -> u64 {
-    let (at, len) = (at & 255, len & 255);
+    let (at, len) = field(width, at, len);
     if len == 0 {
         return 0;
     }
     let msb = width - 1;
-    let sign = signed && a >> (at + len - 1).min(msb) & 1 != 0;
+    let sign = signed && a >> at.saturating_add(len - 1).min(msb) & 1 != 0;
     let field = if at > msb { 0 } else { a >> at };
     let there = if at > msb { 0 } else { (width - at).min(len) };
     let mask = if there >= 64 { !0 } else { (1u64 << there) - 1 };
@@ -343,7 +348,7 @@ fn insert_field(d: &mut Decoder<'_>, i: &Instruction, ty: &str) -> Decoded {
 }
 
 fn insert(a: u64, b: u64, width: u32, at: u32, len: u32) -> u64 {
-    let (at, len) = (at & 255, len & 255);
+    let (at, len) = field(width, at, len);
     if at >= width {
         return b;
     }
@@ -381,6 +386,10 @@ fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
         return if mask >> base & 1 != 0 { base } else { !0 };
+    }
+    if offset == i32::MIN {
+        // A GPU's answer.
+        return 0;
     }
     let mut left = offset.unsigned_abs();
     let mut bit = base as i32;

@@ -35,19 +35,22 @@ pub(super) fn decode(d: &mut Decoder<'_>, i: &Instruction, to: &str, from: &str,
 /// The 19 upper bits of single precision.
 fn tensor_float(a: u32, x: u64) -> u32 {
     let magnitude = a & 0x7FFF_FFFF;
-    if magnitude > 0x7F80_0000 {
-        return 0x7FFF_FFFF;
+    let is_nan = magnitude > 0x7F80_0000;
+    if is_nan && x & 7 != AWAY {
+        return 0x7FFF_E000;
     }
     if x & RELU != 0 && a >> 31 != 0 {
         return 0;
     }
     let rounded = match x & 7 {
+        _ if is_nan => magnitude,
         ZERO => magnitude,
         AWAY => magnitude + 0x1000,
         _ => magnitude + 0xFFF + (magnitude >> 13 & 1),
     };
     let rounded = rounded & !0x1FFF;
-    let rounded = if x & SATFINITE != 0 && rounded >= 0x7F80_0000 { 0x7F7F_E000 } else { rounded };
+    // Infinity and NaN too become the number before them.
+    let rounded = if x & SATFINITE != 0 && rounded >= 0x7F80_0000 { rounded - 0x2000 } else { rounded };
     rounded | (a & 0x8000_0000)
 }
 

@@ -3,7 +3,7 @@
 //! Of an exact form: a hash of all results; after it one of each eighth of them, in which every NaN is the same, so that a
 //! difference says where it is and whether it is only which NaN. Of an approximate form: the results for some operands.
 
-use std::fmt::Write as _;
+use std::{env, fmt::Write as _};
 
 use super::{forms::Form, operands, reference};
 
@@ -131,7 +131,7 @@ impl Dump {
         super::kernels::register(&form.dest) as usize / 8
     }
 
-    /// Prints the first results of each form that differ.
+    /// Prints some results of each form that differ, and all results of forms whose text contains `SWEEP_FORM`.
     pub(crate) fn compare(dump: &[u8], forms: &[Form], results: &[Result<Vec<u64>, u32>]) {
         let mut rest = dump;
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
@@ -151,6 +151,11 @@ impl Dump {
                 .collect();
             rest = &rest[count * width..];
             let Ok(ours) = result else { continue };
+            if env::var("SWEEP_FORM").is_ok_and(|part| text.contains(&part)) {
+                for (row, (ours, theirs)) in operands::rows(form).iter().zip(ours.iter().zip(&theirs)) {
+                    println!("{text}\t{:x}\t{:x}\t{:x}\t{ours:x}\t{theirs:x}", row[0], row[1], row[2]);
+                }
+            }
             if theirs.is_empty() {
                 println!("{text}: the GPU's driver refuses it");
             }

@@ -82,6 +82,7 @@ fn near(form: &Form, ty: &str, bound: Bound, row: &[u64; 3], found: u64, other: 
         Bound::Ulp(units) => (units + 0.5) * unit,
         Bound::Relative(part) => part * value.abs() + unit,
         Bound::Absolute(distance) => distance + unit,
+        Bound::Scaled(part) => part * value.abs().max(1.0) + unit,
     };
     let flushed = form.text.contains(".ftz") || ty == "f32" && value.abs() < format.least();
     Some(
@@ -94,7 +95,9 @@ fn near(form: &Form, ty: &str, bound: Bound, row: &[u64; 3], found: u64, other: 
 fn approximated(form: &Form, ty: &str, row: &[u64; 3]) -> Option<f64> {
     let format = Format::of(ty)?;
     let flush = |bits: u64| {
-        let value = format.read(bits);
+        // The gross approximations of double precision see the upper half of their operand.
+        let gross = ty == "f64" && form.text.contains(".ftz");
+        let value = format.read(if gross { bits & !0xFFFF_FFFF } else { bits });
         if form.text.contains(".ftz") && value.abs() < format.least() { 0f64.copysign(value) } else { value }
     };
     let (a, b) = (flush(row[0]), flush(row[1]));
@@ -108,7 +111,9 @@ fn approximated(form: &Form, ty: &str, row: &[u64; 3]) -> Option<f64> {
         "ex2" => a.exp2(),
         "tanh" => a.tanh(),
         // Beyond this divisor the form promises zero.
-        "div" if form.text.contains("approx") && b.abs() > 2f64.powi(126) => return None,
+        "div" if form.text.contains("approx") && b.is_finite() && b.abs() > 2f64.powi(126) => {
+            a * 0f64.copysign(b)
+        }
         "div" => a / b,
         _ => return None,
     })
@@ -306,7 +311,13 @@ fn arithmetic(opcode: &str, ty: &str, has: &dyn Fn(&str) -> bool, row: &[u64; 3]
         value
     };
     let error = if wide { 0.0 } else { error };
-    let mut rounded = flush(if wide { value } else { format.round(value, error, mode) });
+    let mut rounded = if wide { value } else { format.round(value, error, mode) };
+    // A number is subnormal if it is one when exponents have no end, also where it would be rounded up to a normal one.
+    let scale = 1.0 / format.least();
+    let subnormal = || format.round(value * scale, error * scale, mode).abs() < 1.0;
+    if has("ftz") && subnormal() {
+        rounded = 0f64.copysign(rounded);
+    }
     if has("sat") {
         rounded = if rounded > 0.0 { rounded.min(1.0) } else { 0.0 };
     }
