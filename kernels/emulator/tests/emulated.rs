@@ -75,6 +75,13 @@ fn its_own_limits_are_not_the_programs_errors() {
     assert_eq!(answer, code::NOT_SUPPORTED);
     assert!(log.contains("wgmma") && log.contains('6'), "{log}");
 
+    let (answer, log) = refusal(
+        b".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k()\n.explicitcluster\n\
+          .reqnctapercluster 1, 2, 1\n{\n\tret;\n}\n\0",
+    );
+    assert_eq!(answer, code::NOT_SUPPORTED);
+    assert!(log.contains(".reqnctapercluster") && log.contains('k'), "{log}");
+
     let (answer, log) = refusal(b".version 8.6\n.target sm_120\n.address_size 64\n\0");
     assert_eq!(answer, code::INVALID_PTX);
     assert!(log.contains("sm_120") && log.contains("sm_90"), "{log}");

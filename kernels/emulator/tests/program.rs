@@ -52,6 +52,12 @@ fn a_program_in_c_runs() {
 }
 
 #[test]
+fn launches_of_cuda_3_run() {
+    let (output, _folder) = run(&["cuda3"], &[("EMULATED_GPU_MODEL", "t4")]);
+    check(&output, 0, "Emulated Tesla T4, compute capability 7.5\nfill: 42 42 42 42 0\n");
+}
+
+#[test]
 fn a_fault_is_reported_and_is_the_programs_error() {
     let (output, _folder) = run(&["overrun"], &[]);
     check(

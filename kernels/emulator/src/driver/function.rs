@@ -3,13 +3,14 @@
 use std::{
     ffi::{CString, c_char},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicI32, AtomicU32, Ordering},
     },
 };
 
 use super::{
     abi::{Out, driver},
+    cuda3_launch::Cuda3Launch,
     error::{CUresult, Result},
     handle::{Handle, objects},
     library,
@@ -37,6 +38,8 @@ pub(crate) struct Function {
     max_dynamic_shared: AtomicU32,
     /// The share of shared memory, in percent, that it would like; it changes nothing.
     carveout: AtomicI32,
+    /// What launches of CUDA 3 set.
+    pub(crate) cuda3_launch: Mutex<Cuda3Launch>,
 }
 
 objects!(Function);
@@ -112,6 +115,7 @@ impl Function {
             name: CString::new(kernel.name.as_str()).unwrap_or_default(),
             max_dynamic_shared: AtomicU32::new(dynamic),
             carveout: AtomicI32::new(-1),
+            cuda3_launch: Cuda3Launch::new(),
         }
     }
 

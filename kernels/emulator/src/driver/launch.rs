@@ -200,11 +200,34 @@ fn launch(
 ) -> Result {
     let stream = stream::get(stream)?;
     stream.context.check()?;
-    let launch = KernelLaunch::new(function, shape, cooperative, params, extra)?;
+    submit(&stream, KernelLaunch::new(function, shape, cooperative, params, extra)?)
+}
+
+/// Launches with the parameters' bytes.
+pub(crate) fn launch_bytes(
+    function: CUfunction,
+    shape: Shape,
+    stream: CUstream,
+    mut params: Vec<u8>,
+) -> Result {
+    let stream = stream::get(stream)?;
+    stream.context.check()?;
+    let function = function::find(function)?;
+    check(&function, shape, false)?;
+    if params.len() < function.kernel.param_bytes as usize {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    params.truncate(function.kernel.param_bytes as usize);
+    let Shape { grid, block, dynamic_shared_bytes } = shape;
+    submit(&stream, KernelLaunch { function, grid, block, dynamic_shared_bytes, params, cooperative: false })
+}
+
+/// Hands a launch to its stream.
+fn submit(stream: &Stream, launch: KernelLaunch) -> Result {
     if launch.function.context.id != stream.context.id {
         return Err(CUresult::INVALID_HANDLE);
     }
-    work::submit(&stream, Work::Kernel(launch))
+    work::submit(stream, Work::Kernel(launch))
 }
 
 /// Fails for shapes that the card cannot launch.

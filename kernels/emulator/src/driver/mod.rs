@@ -49,4 +49,5 @@ mod work;
 
 mod coredump;
 mod counters_file;
+mod cuda3_launch;
 mod launch;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use super::{
     abi::{In, Out, Symbol, Text, driver},
-    advice, batch, capture, context, copy, coredump, device,
+    advice, batch, capture, context, copy, coredump, cuda3_launch, device,
     error::{CUresult, Result},
     event, function, graph, graph_memory, graph_nodes, init, launch, library, link, log, memory, module,
     node_params, occupancy, pointer, pool, primary, set, stream, stream_memory, unsupported, user_object,
@@ -68,6 +68,7 @@ fn symbols() -> impl Iterator<Item = &'static Symbol> {
         stream::SYMBOLS,
         event::SYMBOLS,
         launch::SYMBOLS,
+        cuda3_launch::SYMBOLS,
         capture::SYMBOLS,
         graph::SYMBOLS,
         graph_memory::SYMBOLS,

@@ -127,10 +127,8 @@ unsupported! {
     "managed variables and unified functions of libraries":
         12000 cuLibraryGetUnifiedFunction;
 
-    "launches of CUDA 3 and of several devices":
-        2000 cuFuncSetBlockShape, 2000 cuFuncSetSharedSize, 2000 cuLaunch,
-        9000 cuLaunchCooperativeKernelMultiDevice, 2000 cuLaunchGrid, 2000 cuLaunchGridAsync,
-        2000 cuParamSetSize, 2000 cuParamSetf, 2000 cuParamSeti, 2000 cuParamSetv;
+    "launches on several devices at once":
+        9000 cuLaunchCooperativeKernelMultiDevice;
 
     "addresses of 32 bits, as CUDA 3.1 had them":
         2000 cuDeviceTotalMem, 2000 cuMemAlloc, 2000 cuMemAllocHost, 2000 cuMemAllocPitch, 2000 cuMemFree,

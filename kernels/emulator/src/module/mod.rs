@@ -187,6 +187,16 @@ fn check_target(module: &ast::Module, model: &Model) -> Result<(), LoadError> {
     }
 }
 
+/// Fails for a kernel that must be launched in clusters of several blocks: alone, its blocks would compute something else.
+fn refuse_clusters(function: &ast::Function) -> Result<(), LoadError> {
+    match function.directives.iter().find(|(directive, _)| directive == "reqnctapercluster") {
+        Some((_, blocks)) if blocks.iter().any(|&blocks| blocks > 1) => {
+            Err(decode::unsupported(&format!("`.reqnctapercluster` of `{}`", function.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn kernels(
     parsed: &ast::Module,
     symbols: &Symbols<'_>,
@@ -196,6 +206,7 @@ fn kernels(
     kernels: &mut HashMap<String, Arc<Kernel>>,
 ) -> Result<(), LoadError> {
     for function in symbols.functions.iter().filter(|function| function.entry) {
+        refuse_clusters(function)?;
         let (reached, mut kernelwide) = symbols.reach(function)?;
         let mut program = Program::default();
         for reached in reached {

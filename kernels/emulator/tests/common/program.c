@@ -77,10 +77,21 @@ int main(int argc, char **argv) {
     unsigned n = strcmp(argv[2], "overrun") ? 4 : 6, value = 42, numbers[5];
     CALL(cuMemAlloc_v2, (CUdeviceptr *, size_t), &memory, sizeof numbers);
     CALL(cuMemsetD32_v2, (CUdeviceptr, unsigned, size_t), memory, 0, 5);
-    void *params[] = {&memory, &n, &value};
-    CALL(cuLaunchKernel,
-         (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
-         function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+    if (strcmp(argv[2], "cuda3")) {
+        void *params[] = {&memory, &n, &value};
+        CALL(cuLaunchKernel,
+             (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
+             function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+    } else {
+        // The same, as CUDA 3 had it: one thing after the other.
+        CALL(cuFuncSetBlockShape, (CUfunction, int, int, int), function, 32, 1, 1);
+        CALL(cuFuncSetSharedSize, (CUfunction, unsigned), function, 0);
+        CALL(cuParamSetv, (CUfunction, int, void *, unsigned), function, 0, &memory, sizeof memory);
+        CALL(cuParamSeti, (CUfunction, int, unsigned), function, 8, n);
+        CALL(cuParamSeti, (CUfunction, int, unsigned), function, 12, value);
+        CALL(cuParamSetSize, (CUfunction, unsigned), function, 16);
+        CALL(cuLaunchGrid, (CUfunction, int, int), function, 1, 1);
+    }
     CALL(cuCtxSynchronize, (void), );
     CALL(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t), numbers, memory, sizeof numbers);
     printf("fill: %u %u %u %u %u\n", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
