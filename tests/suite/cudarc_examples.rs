@@ -1,7 +1,7 @@
 //! cudarc's own examples that compile kernels at run time, as they are, on the emulated GPU. Needs NVRTC.
 
 #[path = "../../kernels/emulator/tests/common/examples.rs"]
-mod examples;
+pub(crate) mod examples;
 
 use std::{env, path::Path, process::Command};
 

@@ -9,6 +9,8 @@ mod browser;
 #[cfg(feature = "installed")]
 mod cudarc_examples;
 #[cfg(feature = "installed")]
+mod foreign;
+#[cfg(feature = "installed")]
 mod mdbook;
 #[cfg(feature = "installed")]
 mod nvtx;

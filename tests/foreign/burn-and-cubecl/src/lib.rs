@@ -1,0 +1,1 @@
+//! Nothing: what this crate is for is in its tests.
