@@ -94,6 +94,29 @@ fn its_own_limits_are_not_the_programs_errors() {
 }
 
 #[test]
+fn wild_pointers_and_handles_are_refused() {
+    let _context = Context::new();
+    let (nowhere, mut address) = (0x7fff_ffff_f000usize, 0u64);
+    ok!(cuMemAlloc_v2(&mut address as *mut u64, 4096usize));
+    assert_eq!(cu!(cuMemAlloc_v2(nowhere, 4usize)), code::INVALID_VALUE);
+    assert_eq!(cu!(cuMemcpyHtoD_v2(address, nowhere, 4096usize)), code::INVALID_VALUE);
+    assert_eq!(cu!(cuMemcpyDtoH_v2(nowhere, address, 4096usize)), code::INVALID_VALUE);
+    static CONSTANT: [u8; 64] = [7; 64];
+    assert_eq!(
+        cu!(cuMemcpyDtoH_v2(CONSTANT.as_ptr(), address, 64usize)),
+        code::INVALID_VALUE,
+        "it is read-only"
+    );
+    assert_eq!(cu!(cuModuleLoadData(&mut address as *mut u64, nowhere)), code::INVALID_VALUE);
+    let (mut image, mut bytes) = (0usize, 0usize);
+    assert_eq!(
+        cu!(cuLinkComplete(0usize, &mut image as *mut usize, &mut bytes as *mut usize)),
+        code::INVALID_HANDLE
+    );
+    assert_eq!(cu!(cuGraphLaunch(address as usize, 0usize)), code::INVALID_VALUE);
+}
+
+#[test]
 fn a_primary_context_is_new_after_a_reset() {
     ok!(cuInit(0u32));
     let state = || {
