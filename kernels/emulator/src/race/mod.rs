@@ -459,3 +459,35 @@ impl Race {
 fn mark(stamp: u32, step: Step) -> u32 {
     if step.strong { stamp | STRONG } else { stamp }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An access of the first lane of a warp to a word.
+    fn access(race: &mut Race, warp: u32, access: Access, offset: u64) -> Result<(), Cause> {
+        race.enter(warp);
+        let step = Step { mask: 1, site: 1, access, bytes: 4, strong: false };
+        race.access(step, &[offset; 32]).map_err(|found| found.0)
+    }
+
+    #[test]
+    fn a_clock_that_runs_out_starts_anew_and_knows_what_is_written() {
+        let shared = [0u8; 64];
+        let mut race = Race::new(Checks::ALL, 2, 64).unwrap();
+        race.start(shared.as_ptr());
+        access(&mut race, 0, Access::Store, 0).unwrap();
+        assert!(matches!(access(&mut race, 1, Access::Load, 0), Err(Cause::Race { .. })));
+        while !race.clocks.is_late() {
+            race.clocks.tick();
+        }
+        access(&mut race, 1, Access::Load, 0).unwrap();
+        assert!(!race.clocks.is_late());
+        assert!(matches!(access(&mut race, 1, Access::Load, 4), Err(Cause::Uninitialised { .. })));
+        access(&mut race, 1, Access::Store, 4).unwrap();
+        assert!(matches!(access(&mut race, 0, Access::Load, 4), Err(Cause::Race { .. })));
+        // The next block has written nothing yet.
+        race.start(shared.as_ptr());
+        assert!(matches!(access(&mut race, 0, Access::Load, 4), Err(Cause::Uninitialised { .. })));
+    }
+}
