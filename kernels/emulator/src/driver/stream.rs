@@ -218,8 +218,8 @@ driver! {
         let mut value = lock(&stream.attributes).get(&number).copied().unwrap_or_default();
         match number {
             PRIORITY if value == [0; 8] => value[0] = u64::from(stream.priority as u32),
-            // Unless told otherwise, a stream waits as its context does.
-            SYNCHRONIZATION if value == [0; 8] => value[0] = 1,
+            // An H200 answers -1 where nothing was asked for: the stream waits as its context does.
+            SYNCHRONIZATION if value == [0; 8] => value[0] = u64::from(u32::MAX),
             _ => {}
         }
         answer.set(value)
