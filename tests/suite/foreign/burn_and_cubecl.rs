@@ -6,12 +6,11 @@ use std::process::Command;
 use super::{alone, emulated, folder, other_cargo, output, passed, python, root, test_programs, text};
 
 /// Those of CubeCL's tests that cannot pass, with the reason.
-const CANNOT: [(&str, &str); 5] = [
+const CANNOT: [(&str, &str); 4] = [
     ("write_from_i8x4", "the kernel reads 4 bytes behind its shared memory, which a GPU does not notice"),
     ("test_barrier_async_copy", "its barrier lies in local memory, where the PTX manual allows no atomics"),
-    ("test_cmma_cast_f16", "the emulated GPU has no tensor cores yet"),
-    ("test_cmma_simple_1", "the same"),
-    ("test_cmma_strided", "the same"),
+    ("test_tensormap", "the emulated GPU has no tensor maps"),
+    ("test_cluster_meta", "nor clusters of blocks"),
 ];
 
 /// The test program of this name.
@@ -34,18 +33,19 @@ fn on_the_emulated_gpu(program: PathBuf) -> Command {
 #[test]
 fn burn_agrees_with_its_cpu_backend() {
     let _alone = alone();
-    let mut command = on_the_emulated_gpu(program("burn"));
-    // A card without the short floats of tensor cores: there burn multiplies matrices of f32 in full.
-    let output = output(command.env("EMULATED_GPU_MODEL", "t4"));
-    assert_eq!(passed(&String::from_utf8_lossy(&output.stdout)), 8);
+    // burn multiplies matrices in full on a card without tensor cores for f32, and in TF32 on one with them.
+    for settings in [&[("EMULATED_GPU_MODEL", "t4")][..], &[("EMULATED_GPU_MODEL", "h200"), ("TF32", "1")]] {
+        let mut command = on_the_emulated_gpu(program("burn"));
+        let output = output(command.envs(settings.iter().copied()));
+        assert_eq!(passed(&String::from_utf8_lossy(&output.stdout)), 8, "{settings:?}");
+    }
 }
 
 #[test]
 fn cubecls_own_tests_pass() {
     let _alone = alone();
     let skipped = CANNOT.iter().flat_map(|(name, _)| ["--skip", *name]);
-    // A card without what the emulated GPU has not: clusters of blocks and tensor maps.
     let mut command = on_the_emulated_gpu(program("cubecl"));
-    let output = output(command.env("EMULATED_GPU_MODEL", "t4").args(skipped));
-    assert_eq!(passed(&String::from_utf8_lossy(&output.stdout)), 651);
+    let output = output(command.args(skipped));
+    assert_eq!(passed(&String::from_utf8_lossy(&output.stdout)), 638);
 }
