@@ -138,8 +138,15 @@ impl Warp {
         self.live = threads.lanes(self.number);
         let frame = Frame { function: 0, rows: 0, predicates: 0, local: 0, call: NONE, back: NONE };
         let entry = Entry { block: 0, join: NONE, mask: self.live, frame: 0 };
-        self.strands.clear();
-        self.strands.push(Strand { entries: vec![entry], frames: vec![frame], wait: Wait::Ready });
+        // The room of the last block's strand serves again.
+        self.strands.truncate(1);
+        let mut strand = self.strands.pop().unwrap_or(Strand::EMPTY);
+        strand.entries.clear();
+        strand.entries.push(entry);
+        strand.frames.clear();
+        strand.frames.push(frame);
+        strand.wait = Wait::Ready;
+        self.strands.push(strand);
         self.stack = threads.stack.min(MAX_STACK) as u32;
         self.reserve(main, &frame);
         self.local.fill(Row([0; 32]));
@@ -160,10 +167,7 @@ impl Warp {
         threads: &Threads,
     ) -> Pause {
         let meets = self.meets(index);
-        let mut strand = std::mem::replace(
-            &mut self.strands[index],
-            Strand { entries: Vec::new(), frames: Vec::new(), wait: Wait::Ready },
-        );
+        let mut strand = std::mem::replace(&mut self.strands[index], Strand::EMPTY);
         context.live = self.live;
         context.carry = self.carry;
         std::mem::swap(&mut context.copies, &mut self.copies);

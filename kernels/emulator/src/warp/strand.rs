@@ -47,6 +47,9 @@ pub(crate) enum Wait {
 }
 
 impl Strand {
+    /// Without lanes.
+    pub(super) const EMPTY: Strand = Strand { entries: Vec::new(), frames: Vec::new(), wait: Wait::Ready };
+
     pub(super) fn top(&self) -> Entry {
         self.entries.last().copied().unwrap_or(Entry { block: 0, join: NONE, mask: 0, frame: 0 })
     }

@@ -58,6 +58,22 @@ pub(crate) unsafe fn addresses<A: Address>(context: &Context, ins: &Ins) -> [u64
     found
 }
 
+/// The first lane's address, if all lanes are active and each one's bytes lie right behind those of the lane before it.
+#[inline(always)]
+pub(crate) unsafe fn in_a_row<A: Address>(context: &Context, ins: &Ins, bytes: u64) -> Option<u64> {
+    if A::ROW != u64::ROW || ins.a == NONE || context.mask != FULL {
+        return None;
+    }
+    // SAFETY: the decoder chose a row of this width.
+    let row: [A; 32] = unsafe { context.row(ins.a) };
+    let first = row[0].widen();
+    let mut differences = 0;
+    for lane in 0..32 {
+        differences |= row[lane].widen().wrapping_sub(first) ^ (lane as u64 * bytes);
+    }
+    (differences == 0).then(|| first.wrapping_add(ins.x))
+}
+
 /// Gives each inactive lane the address of the active lane before it, or else of the first.
 pub(crate) fn repeat_active(found: &mut [u64; 32], mask: u32) {
     let mut last = found[mask.trailing_zeros().min(31) as usize];

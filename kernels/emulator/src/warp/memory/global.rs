@@ -31,6 +31,26 @@ impl Reach for Global {
         }
         global(context, ins.f >> 8, addresses, bytes, access)
     }
+
+    #[inline(always)]
+    fn reach_row(context: &mut Context, ins: &Ins, first: u64, bytes: u64, access: Access) -> Option<u64> {
+        if context.race().is_some() { None } else { row(context, ins.f >> 8, first, bytes, access) }
+    }
+}
+
+/// As [`global`], for 32 lanes whose bytes lie in a row, in the allocation that the instruction found last.
+#[inline(always)]
+fn row(context: &mut Context, cache: u32, first: u64, bytes: u64, access: Access) -> Option<u64> {
+    let range = context.caches[cache as usize];
+    let inside = first >= range.start && first < range.end && range.end - first >= 32 * bytes;
+    let writes = access != Access::Load;
+    if !inside || first & (bytes - 1) != 0 || writes && range.constant || range.shadow != 0 {
+        return None;
+    }
+    let counter = if writes { &mut context.counters.global_store } else { &mut context.counters.global_load };
+    counter.requests += 1;
+    counter.sectors += ((first + 32 * bytes - 1) >> 5) - (first >> 5) + 1;
+    Some(first.wrapping_add(range.distance))
 }
 
 /// Checks and counts an access to global memory.

@@ -28,6 +28,13 @@ pub(crate) trait Reach: 'static {
         access: Access,
     ) -> Result<(), Flow>;
 
+    /// The host's address of a whole warp's bytes, which lie in a row from `first` on, lane after lane, checked and counted.
+    /// `None` when that takes a closer look, by [`Reach::reach`].
+    #[inline(always)]
+    fn reach_row(_: &mut Context, _: &Ins, _first: u64, _bytes: u64, _: Access) -> Option<u64> {
+        None
+    }
+
     /// Words of 4 bytes of one lane are this far from each other on the host.
     const STRIDE: u64 = 4;
 

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{
     Layout,
-    address::{Address, Window, addresses, repeat_active},
+    address::{Address, Window, addresses, in_a_row, repeat_active},
     shared::settle,
     space::{Generic, Local, Reach, Shared, outside},
 };
@@ -40,8 +40,16 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Load<A, W, N, S> {
         }
         // SAFETY: `reach` vouches for `N` words at each address; the decoder chose the rows.
         unsafe {
-            let mut addresses = addresses::<A>(context, ins);
             let size = size_of::<W>() as u64 * N as u64;
+            if N == 1
+                && let Some(first) = in_a_row::<A>(context, ins, size)
+                && let Some(first) = S::reach_row(context, ins, first, size, Access::Load)
+            {
+                poll(context, ins);
+                context.set_row::<W>(ins.d, read(first));
+                return Flow::Next;
+            }
+            let mut addresses = addresses::<A>(context, ins);
             if let Err(flow) = S::reach(context, ins, &mut addresses, size, Access::Load) {
                 return flow;
             }
@@ -154,8 +162,15 @@ impl<A: Address, W: Word, const N: usize, S: Reach> Body for Store<A, W, N, S> {
         }
         // SAFETY: `reach` vouches for `N` words at each address; the decoder chose the rows.
         unsafe {
-            let mut addresses = addresses::<A>(context, ins);
             let size = size_of::<W>() as u64 * N as u64;
+            if N == 1
+                && let Some(first) = in_a_row::<A>(context, ins, size)
+                && let Some(first) = S::reach_row(context, ins, first, size, Access::Store)
+            {
+                write(first, context.row::<W>(ins.d));
+                return Flow::Next;
+            }
+            let mut addresses = addresses::<A>(context, ins);
             if let Err(flow) = S::reach(context, ins, &mut addresses, size, Access::Store) {
                 return flow;
             }
