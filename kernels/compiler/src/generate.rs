@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::nvrtc::Compiler;
+use crate::registers::Registers;
 use crate::source::{KernelSource, names};
 use crate::toolchain::pinned;
 
@@ -44,6 +45,7 @@ pub fn check(root: &Path) -> Result<Vec<Outcome>> {
     let mut compilers = BTreeMap::new();
     let sources = names(&root.join("kernels/cuda"), ".cu")?;
     let mut outcomes = Vec::new();
+    let registers = Registers::read(root);
     for name in &sources {
         let kernel = KernelSource::read(root, &format!("kernels/cuda/{name}.cu"))?;
         let compiler = match compilers.entry(kernel.needs.compiler.clone()) {
@@ -54,7 +56,7 @@ pub fn check(root: &Path) -> Result<Vec<Outcome>> {
                 entry.insert(Compiler::open_pinned(pin)?)
             }
         };
-        let text = committed_form(compiler, &kernel)?;
+        let text = committed_form(compiler, &kernel, &registers)?;
         let change = match fs::read_to_string(ptx_path(root, name)) {
             Ok(committed) if committed == text => Change::None,
             Ok(_) => Change::Differs,
@@ -91,13 +93,14 @@ pub fn regenerate(root: &Path) -> Result<Vec<Outcome>> {
 }
 
 /// A kernel's PTX as it is committed: the heading, then what the compiler wrote.
-fn committed_form(compiler: &Compiler, kernel: &KernelSource) -> Result<String> {
+fn committed_form(compiler: &Compiler, kernel: &KernelSource, registers: &Registers) -> Result<String> {
     let ptx = compiler.compile(kernel)?;
     let name = kernel.name();
     if !ptx.contains(&format!(".entry {name}(")) {
         bail!("{} must define `extern \"C\" __global__ void {name}(…)`, named like the file", kernel.path);
     }
-    Ok(format!("{}{}\n", kernel.heading(compiler.version()), ptx.trim_end()))
+    let heading = kernel.heading(compiler.version()) + &registers.heading(kernel);
+    Ok(format!("{heading}{}\n", ptx.trim_end()))
 }
 
 fn ptx_path(root: &Path, name: &str) -> std::path::PathBuf {

@@ -9,6 +9,7 @@
 mod generate;
 pub mod libclang;
 mod nvrtc;
+mod registers;
 mod source;
 mod toolchain;
 
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 pub use generate::{Change, Outcome, check, regenerate};
 pub use nvrtc::{CompileError, Compiler};
+pub use registers::measure_registers;
 pub use source::{KernelSource, Needs, names, stated_sources};
 pub use toolchain::{BASELINE, Pin, find_or_fetch_nvrtc, pinned};
 

@@ -17,11 +17,14 @@ struct Arguments {
     /// Compare only: exit with 1 and a list if kernels/ptx is not what kernels/cuda compiles to.
     #[arg(long)]
     check: bool,
+    /// First ask the ptxas on PATH, which a CUDA toolkit has, how many registers each kernel takes.
+    #[arg(long, conflicts_with = "check")]
+    registers: bool,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match run(arguments.check) {
+    match run(arguments.check, arguments.registers) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{error:#}");
@@ -30,8 +33,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(check: bool) -> Result<ExitCode> {
+fn run(check: bool, registers: bool) -> Result<ExitCode> {
     let root = compiler::workspace_root();
+    if registers {
+        let count = compiler::measure_registers(&root)?;
+        println!("{count} numbers of registers");
+    }
     let outcomes = if check { compiler::check(&root)? } else { compiler::regenerate(&root)? };
     let width = outcomes.iter().map(|outcome| outcome.name.len()).max().unwrap_or(0);
     for Outcome { name, change, how, .. } in &outcomes {
