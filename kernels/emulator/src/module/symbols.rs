@@ -190,8 +190,9 @@ impl<'a> Symbols<'a> {
             }
             let offset = align_up(end, align);
             end = offset + bytes;
-            if end > u64::from(Limits::SHARED_PER_BLOCK) {
-                let most = Limits::SHARED_PER_BLOCK;
+            // More than 48 KB loads on a GPU, too; it is the launch that needs the kernel's consent.
+            if end > u64::from(Limits::MOST_SHARED_PER_BLOCK) {
+                let most = Limits::MOST_SHARED_PER_BLOCK;
                 return Err(invalid(&format!(
                     "`{name}` and others need {end} bytes of shared memory, more than {most}"
                 )));

@@ -28,6 +28,10 @@ const NAN: u64 = 1 << 8;
 const MAX: u64 = 1 << 9;
 /// Magnitudes, with the sign of the product.
 const XOR_SIGN: u64 = 1 << 10;
+/// A factor from outside of a tensor makes the result zero.
+const OOB: u64 = 1 << 11;
+/// What stands for such a value, without its sign: an H200 takes this one NaN of all that there are, in f16 and in bf16.
+const OUTSIDE: u16 = 0x7FF7;
 
 /// Decodes an instruction of this chapter.
 pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> Decoded {
@@ -41,7 +45,8 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         | flag("sat", SAT)
         | flag("relu", RELU)
         | flag("NaN", NAN)
-        | flag("xorsign", XOR_SIGN);
+        | flag("xorsign", XOR_SIGN)
+        | flag("oob", OOB);
     if x == 0
         && let Some(decoded) = plain(d, i)
     {
@@ -226,6 +231,9 @@ fn sign<T: Format>(bits: u16, keep: u16, flip: u16) -> u16 {
 }
 
 fn one<T: Format>(a: u16, b: u16, c: u16, x: u64, f: impl Fn(f64, f64, f64) -> f64) -> u16 {
+    if x & OOB != 0 && (a & 0x7FFF == OUTSIDE || b & 0x7FFF == OUTSIDE) {
+        return 0;
+    }
     let read = |bits| f64::from(T::read(flush::<T>(bits, x)));
     let value = f(read(a), read(b), read(c));
     // What is subnormal when exponents have no end is zero, also where it would be rounded up to a normal number.

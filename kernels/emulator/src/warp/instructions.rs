@@ -61,15 +61,13 @@ const TENSOR_COPIES: &str = "needs the tensor memory accelerator";
 
 const VIDEO: &str =
     "an H200's results where they are not the manual's: some of `.sat`, of `vmad`, and of upper halves";
-const OUTSIDE: &str = "`.f32x2` and mixed types: sm_100; `.oob` has no operand that is outside";
 
 /// The instructions, chapter by chapter.
 pub(crate) const CHAPTERS: &[Chapter] = &[
     Chapter {
         title: "Arithmetic",
         entries: &[
-            but(&["add", "sub"], Step(arithmetic), "`.f32x2` and mixed types: sm_100"),
-            but(&["fma"], Step(arithmetic), OUTSIDE),
+            but(&["add", "sub", "fma"], Step(arithmetic), "`.f32x2` and mixed types: sm_100"),
             but(&["mul"], Step(arithmetic), "`.f32x2`: sm_100"),
             but(&["min", "max"], Step(arithmetic), "three operands: sm_100"),
             all(&["mad", "div", "abs", "neg"], Step(arithmetic)),
