@@ -68,8 +68,8 @@ pub(crate) unsafe fn in_a_row<A: Address>(context: &Context, ins: &Ins, bytes: u
     let row: [A; 32] = unsafe { context.row(ins.a) };
     let first = row[0].widen();
     let mut differences = 0;
-    for lane in 0..32 {
-        differences |= row[lane].widen().wrapping_sub(first) ^ (lane as u64 * bytes);
+    for (lane, address) in row.iter().enumerate() {
+        differences |= address.widen().wrapping_sub(first) ^ (lane as u64 * bytes);
     }
     (differences == 0).then(|| first.wrapping_add(ins.x))
 }
