@@ -160,8 +160,9 @@ pub(crate) fn check_headline(
 }
 
 fn text_ptx(bytes: &[u8]) -> Result<String, Refusal> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if text.contains(".version") => Ok(text.to_owned()),
+    // A copy first: another thread of the program may be writing there.
+    match String::from_utf8(bytes.to_vec()) {
+        Ok(text) if text.contains(".version") => Ok(text),
         _ => Err(Refusal::new(
             CUresult::INVALID_IMAGE,
             "the image is neither PTX, which has a .version, nor a fat binary or cubin",
