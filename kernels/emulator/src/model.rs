@@ -64,6 +64,8 @@ impl Limits {
     pub const REGISTERS_PER_THREAD: u32 = 255;
     /// Bytes of shared memory that every kernel may have.
     pub const SHARED_PER_BLOCK: u32 = 48 << 10;
+    /// Bytes of parameters that a kernel can have.
+    pub const PARAM_BYTES: u32 = 32_764;
     /// Bytes of shared memory that a block can have on any card, if its kernel consents.
     pub const MOST_SHARED_PER_BLOCK: u32 = 227 << 10;
     /// Bytes of constant memory.

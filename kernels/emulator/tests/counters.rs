@@ -6,12 +6,14 @@
 //! `UPDATE=1 cargo test -p emulator --test counters` writes it.
 
 mod common;
+#[path = "launches/driver.rs"]
+mod driver;
 mod launches;
 mod machine;
 
 use std::{collections::BTreeMap, env, fmt::Write as _, fs, path::PathBuf};
 
-use common::{Context, alloc, download, function, ok, upload};
+use common::Context;
 use emulator::{counters::Counters, grid::Stop, module::Level, settings::Checks};
 use launches::{Param, Request, launches};
 use machine::{Gpu, Shape};
@@ -27,8 +29,8 @@ fn kernels() {
     let requests = launches(CUDA);
     if env::var_os("CUDA_DRIVER").is_some() {
         let _context = Context::new();
-        let module = load(PTX);
-        requests.iter().for_each(|request| launch_on_device(module, request));
+        let module = driver::load(PTX).unwrap();
+        requests.iter().for_each(|request| drop(driver::launch(module, request).unwrap()));
         return;
     }
     let measured = measured("kernels.csv");
@@ -62,8 +64,8 @@ fn rules() {
         OPERATIONS.iter().flat_map(|operation| cases(operation).into_iter().enumerate()).collect();
     if env::var_os("CUDA_DRIVER").is_some() {
         let _context = Context::new();
-        let module = load(&text);
-        requests.iter().for_each(|(_, request)| launch_on_device(module, request));
+        let module = driver::load(&text).unwrap();
+        requests.iter().for_each(|(_, request)| drop(driver::launch(module, request).unwrap()));
         return;
     }
     let measured = measured("rules.csv");
@@ -561,59 +563,4 @@ fn cases(operation: &Operation) -> Vec<Request> {
 /// No lane of the warp is off.
 fn is_whole(request: &Request) -> bool {
     matches!(&request.params[1], Param::Number(mask) if *mask == [255; 4])
-}
-
-// A GPU.
-
-fn load(ptx: &str) -> usize {
-    const OPTIMIZATION_LEVEL: u32 = 7;
-    let text = std::ffi::CString::new(ptx).expect("PTX has no zero byte");
-    let level = env::var("JIT_OPTIMIZATION").map_or(4, |level| level.parse::<usize>().expect("a level"));
-    let mut module = 0usize;
-    ok!(cuModuleLoadDataEx(
-        &mut module as *mut usize,
-        text.as_ptr(),
-        1u32,
-        &mut { OPTIMIZATION_LEVEL } as *mut u32,
-        &mut std::ptr::without_provenance_mut::<u8>(level) as *mut *mut u8,
-    ));
-    module
-}
-
-fn launch_on_device(module: usize, request: &Request) {
-    let name = std::ffi::CString::new(request.kernel.as_str()).expect("a name has no zero byte");
-    let kernel = function(module, &name);
-    let mut addresses = Vec::new();
-    let mut values: Vec<Vec<u8>> = request
-        .params
-        .iter()
-        .map(|param| match param {
-            Param::In { bytes } | Param::Out { bytes, .. } => {
-                let address = alloc(bytes.len());
-                upload(address, bytes);
-                addresses.push(address);
-                address.to_le_bytes().to_vec()
-            }
-            Param::Number(bytes) => bytes.clone(),
-            Param::New { .. } | Param::Freed { .. } => panic!("only buffers and numbers are counted"),
-        })
-        .collect();
-    let mut params: Vec<*mut u8> = values.iter_mut().map(|value| value.as_mut_ptr()).collect();
-    let ([gx, gy, gz], [bx, by, bz]) = (request.shape.grid, request.shape.block);
-    ok!(cuLaunchKernel(
-        kernel,
-        gx,
-        gy,
-        gz,
-        bx,
-        by,
-        bz,
-        request.shape.shared,
-        0usize,
-        params.as_mut_ptr(),
-        std::ptr::null_mut::<*mut u8>(),
-    ));
-    ok!(cuCtxSynchronize());
-    let _: Vec<u8> = addresses.first().map_or_else(Vec::new, |&address| download(address, 1));
-    addresses.into_iter().for_each(|address| ok!(cuMemFree_v2(address)));
 }

@@ -8,7 +8,9 @@ use std::{
     sync::mpsc,
 };
 
-use common::{Context, KERNELS, alloc, code, cu, download, function, launch, load, ok, param, upload};
+use common::{
+    Context, KERNELS, alloc, code, cu, download, function, launch, load, ok, param, try_load, upload,
+};
 
 #[test]
 fn it_says_that_it_is_emulated() {
@@ -41,24 +43,11 @@ fn what_it_does_not_have_is_neither_promised_nor_there() {
     }
 }
 
-/// What `cuModuleLoadDataEx` answers, with its error log.
+/// What loading an image answers, with its error log.
 fn refusal(image: &[u8]) -> (u32, String) {
-    let mut buffer = [0u8; 4096];
-    let options = [5u32, 6];
-    let mut values = [buffer.as_mut_ptr().cast::<c_void>(), 4096 as *mut c_void];
-    let mut module = 0usize;
-    let answer = cu!(cuModuleLoadDataEx(
-        &mut module as *mut usize,
-        image.as_ptr(),
-        2u32,
-        options.as_ptr(),
-        values.as_mut_ptr(),
-    ));
-    let written = values[1] as usize;
-    let log =
-        CStr::from_bytes_until_nul(&buffer).expect("the log ends with a zero").to_str().expect("it is text");
-    assert_eq!(written, log.len() + 1);
-    (answer, log.to_owned())
+    let loaded = try_load(image, None);
+    assert_eq!(loaded.written, loaded.log.len() + 1);
+    (loaded.code, loaded.log)
 }
 
 #[test]

@@ -23,8 +23,7 @@ pub(crate) struct Cuda3Launch {
     param_bytes: usize,
 }
 
-/// A kernel's parameters have at most so many bytes.
-const MOST_PARAM_BYTES: usize = 32764;
+const MOST_PARAM_BYTES: usize = Limits::PARAM_BYTES as usize;
 
 driver! {
     /// Sets the threads of a block.

@@ -53,7 +53,7 @@ pub(crate) fn link(mut modules: Vec<Module>) -> Decoded<Module> {
     for (number, module) in modules.into_iter().enumerate() {
         linked.version = linked.version.max(module.version);
         linked.address_size = module.address_size;
-        if architecture(&module) >= architecture(&linked) {
+        if module.architecture() >= linked.architecture() {
             linked.target = module.target;
         }
         linked.files.extend(module.files);
@@ -168,12 +168,6 @@ fn fresh(name: &str, number: usize, taken: &[HashSet<String>]) -> String {
         fresh.push('$');
     }
     fresh
-}
-
-/// The number in `sm_90a`.
-fn architecture(module: &Module) -> u32 {
-    let target = module.target.iter().find_map(|target| target.strip_prefix("sm_")).unwrap_or_default();
-    target.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).parse().unwrap_or(0)
 }
 
 /// Goes through a module, changes names and numbers of files, and looks for names that nobody defines.

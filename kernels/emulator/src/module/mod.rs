@@ -167,19 +167,12 @@ impl Module {
     }
 }
 
-/// Bytes of parameters that a kernel can have.
-const MOST_PARAM_BYTES: u64 = 32_764;
-
 /// A module for a newer card than this one does not load, as on a real GPU.
 fn check_target(module: &ast::Module, model: &Model) -> Result<(), LoadError> {
-    let Some(target) = module.target.iter().find_map(|target| target.strip_prefix("sm_")) else {
-        return Ok(());
-    };
-    let digits = target.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let (major, minor) = model.compute_capability;
-    match digits.parse::<u32>() {
-        Ok(number) if number > major * 10 + minor => Err(LoadError::Invalid(format!(
-            "the PTX is for sm_{target}, and {} has compute capability {major}.{minor}; compile for compute_{major}{minor} or \
+    match module.architecture() {
+        Some(number) if number > major * 10 + minor => Err(LoadError::Invalid(format!(
+            "the PTX is for sm_{number}, and {} has compute capability {major}.{minor}; compile for compute_{major}{minor} or \
              lower, or set EMULATED_GPU_MODEL",
             model.name
         ))),
@@ -230,10 +223,11 @@ fn kernels(
             offset = align_up(offset, align);
             params.push(Param { offset: offset as u32, bytes: bytes as u32, align: align as u32 });
             offset += bytes;
-            if offset > MOST_PARAM_BYTES {
+            if offset > u64::from(Limits::PARAM_BYTES) {
                 let name = &function.name;
                 return Err(invalid(&format!(
-                    "`{name}` has {offset} bytes of parameters, more than {MOST_PARAM_BYTES}"
+                    "`{name}` has {offset} bytes of parameters, more than {}",
+                    Limits::PARAM_BYTES
                 )));
             }
         }

@@ -18,6 +18,14 @@ pub struct Module {
     pub items: Vec<Item>,
 }
 
+impl Module {
+    /// The number in `sm_90a`, if the module names one.
+    pub fn architecture(&self) -> Option<u32> {
+        let target = self.target.iter().find_map(|target| target.strip_prefix("sm_"))?;
+        target.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).parse().ok()
+    }
+}
+
 /// `.file index "name" [, timestamp, size]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {

@@ -1,6 +1,7 @@
 //! Who used a word of shared memory last, for each word; and for each byte of words that are used in parts.
 
-use super::clock::{THREAD, lanes};
+use super::clock::THREAD;
+use crate::warp::lanes_of;
 
 /// Stands where a word's stamps would, if its bytes have stamps of their own. No stamp has all bits.
 pub(super) const SPLIT: u32 = u32::MAX;
@@ -92,7 +93,7 @@ impl Cells {
                 }
                 Pattern::Neighbours => self.stamp_neighbours(half[0] as usize, stamp + first, site),
                 Pattern::Any => {
-                    for lane in lanes(mask & 0xffff << first) {
+                    for lane in lanes_of(mask & 0xffff << first) {
                         for word in words[lane]..words[lane] + count {
                             self.stamp_read(word as usize, stamp + lane as u32, site);
                         }
@@ -156,7 +157,7 @@ impl Cells {
             }
             return;
         }
-        for lane in lanes(mask) {
+        for lane in lanes_of(mask) {
             for word in words[lane]..words[lane] + count {
                 self.write[word as usize] = stamp + lane as u32;
                 self.write_site[word as usize] = site;

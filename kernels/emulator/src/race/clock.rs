@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use crate::warp::lanes_of;
+
 /// Bits of a stamp for the thread that left it.
 pub(super) const THREAD: u32 = (1 << 10) - 1;
 /// The access was atomic or volatile.
@@ -114,13 +116,13 @@ impl Clocks {
             }
             let pairs = own.pairs.get_or_insert_with(|| Box::new([[0; 32]; 32]));
             let mut all = [0; 32];
-            for lane in lanes(group) {
+            for lane in lanes_of(group) {
                 raise(&mut all, &pairs[lane]);
             }
-            for lane in lanes(group) {
+            for lane in lanes_of(group) {
                 all[lane] = now;
             }
-            for lane in lanes(group) {
+            for lane in lanes_of(group) {
                 pairs[lane] = all;
             }
         }
@@ -234,8 +236,4 @@ fn raise(times: &mut Times, others: &Times) {
     for (time, other) in times.iter_mut().zip(others) {
         *time = (*time).max(*other);
     }
-}
-
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }

@@ -30,9 +30,10 @@ mod clock;
 use crate::{
     fault::{Access, Cause, Earlier, Near, Place, Space},
     settings::Checks,
+    warp::lanes_of,
 };
 use cells::{Cells, SPLIT};
-use clock::{Clocks, STRONG, THREAD, lanes};
+use clock::{Clocks, STRONG, THREAD};
 
 /// The shadow of a block's shared memory.
 pub(crate) struct Race {
@@ -149,10 +150,10 @@ impl Race {
             return;
         }
         let first = members[mask.trailing_zeros() as usize % 32];
-        if lanes(mask).all(|lane| members[lane] == first) {
+        if lanes_of(mask).all(|lane| members[lane] == first) {
             self.clocks.meet(self.warp, std::iter::once(first & mask), live);
         } else {
-            let mut groups: Vec<u32> = lanes(mask).map(|lane| members[lane] & mask).collect();
+            let mut groups: Vec<u32> = lanes_of(mask).map(|lane| members[lane] & mask).collect();
             groups.dedup();
             self.clocks.meet(self.warp, groups.into_iter(), live);
         }
@@ -256,7 +257,7 @@ impl Race {
         let mut found: Option<(u32, Cause)> = None;
         let mut wrong = 0;
         let mut pending: Option<Box<Pending>> = None;
-        for lane in lanes(step.mask) {
+        for lane in lanes_of(step.mask) {
             let stamp = first + lane as u32;
             let offset = offsets[lane] as u32;
             let mut worst = None;
@@ -299,7 +300,7 @@ impl Race {
         }
         self.pending = pending;
         if step.access != Access::Load {
-            for lane in lanes(step.mask) {
+            for lane in lanes_of(step.mask) {
                 let stamp = mark(first + lane as u32, step);
                 self.each_cell(offsets[lane] as u32, step.bytes, |race, bytes, at| {
                     let cells = race.cells(bytes);
@@ -319,7 +320,7 @@ impl Race {
     pub(crate) fn settle(&mut self, site: u32) -> Result<(), Found> {
         // Not every instruction that stores settles; what one of those left is not this one's.
         let Some(pending) = self.pending.take().filter(|pending| pending.site == site) else { return Ok(()) };
-        let changed = lanes(pending.lanes).filter(|&lane| {
+        let changed = lanes_of(pending.lanes).filter(|&lane| {
             let now = self.now(pending.offsets[lane], pending.bytes as u32);
             *now != pending.before[lane][..pending.bytes]
         });
@@ -364,7 +365,7 @@ impl Race {
     /// The words of an access's lanes, each once if neighbours use the same.
     fn each_variable(&mut self, step: Step, offsets: &[u64; 32], mut visit: impl FnMut(&mut Race, u32)) {
         let mut last = u32::MAX;
-        for lane in lanes(step.mask) {
+        for lane in lanes_of(step.mask) {
             let word = offsets[lane] as u32 / 4;
             if word != last {
                 visit(self, word);
@@ -378,7 +379,7 @@ impl Race {
         if self.bytes.write.is_empty() {
             self.bytes = Cells::new(self.size);
         }
-        for lane in lanes(mask) {
+        for lane in lanes_of(mask) {
             let word = offsets[lane] as usize / 4;
             let (words, bytes) = (&mut self.words, &mut self.bytes);
             if words.write[word] == SPLIT {

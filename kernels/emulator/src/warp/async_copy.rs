@@ -6,7 +6,7 @@
 //! for them; a GPU may be so fast.
 
 use super::{
-    Context, has, mbarrier,
+    Context, has, lanes_of, mbarrier,
     memory::{self, Place, Target, addresses, place, repeat_active},
 };
 use crate::{
@@ -62,7 +62,7 @@ impl Copies {
     }
 
     fn commit(&mut self, lanes: u32) {
-        for lane in (0..32).filter(|lane| lanes >> lane & 1 != 0) {
+        for lane in lanes_of(lanes) {
             self.groups[lane] = self.groups[lane].wrapping_add(1);
         }
     }
@@ -70,7 +70,7 @@ impl Copies {
     fn end_where(&mut self, lanes: u32, due: impl Fn(usize, u32) -> bool) {
         self.issued.retain_mut(|copy| {
             let there = copy.lanes & lanes;
-            for lane in (0..32).filter(|lane| there >> lane & 1 != 0) {
+            for lane in lanes_of(there) {
                 if !due(lane, copy.groups[lane]) {
                     continue;
                 }
@@ -228,9 +228,7 @@ fn reach_source(
     let mask = context.mask;
     let bytes = u64::from(issue.bytes);
     let lanes = |wanted: &dyn Fn(usize) -> bool| {
-        (0..32)
-            .filter(|&lane| mask >> lane & 1 != 0 && wanted(lane))
-            .fold(0u32, |lanes, lane| lanes | 1 << lane)
+        lanes_of(mask).filter(|&lane| wanted(lane)).fold(0u32, |lanes, lane| lanes | 1 << lane)
     };
     let misaligned = lanes(&|lane| from[lane] & (bytes - 1) != 0);
     if misaligned != 0 {
@@ -259,7 +257,7 @@ fn reach_source(
         let counters = context.counters;
         memory::global(context, issue.cache, &mut last, 1, Access::Load)?;
         context.counters = counters;
-        for lane in (0..32).filter(|lane| parts >> lane & 1 != 0) {
+        for lane in lanes_of(parts) {
             host[lane] = first[lane];
         }
     }

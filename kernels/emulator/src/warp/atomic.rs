@@ -10,7 +10,7 @@ use super::{
     context::Lane,
     half, has,
     lanes::function,
-    last_type,
+    lanes_of, last_type,
     memory::{self, Address, Atomic, Target, Window, addresses, place, repeat_active, wait_a_little, window},
 };
 use crate::{
@@ -54,12 +54,12 @@ pub(crate) fn decode(decoder: &mut Decoder<'_>, instruction: &Instruction) -> De
         ("min", "bf16") => atomic(d, i, |a: u16, b: u16, _| half::min_bfloat(a, b)),
         ("max", "f16") => atomic(d, i, |a: u16, b: u16, _| half::max_half(a, b)),
         ("max", "bf16") => atomic(d, i, |a: u16, b: u16, _| half::max_bfloat(a, b)),
-        ("add", "f16x2") => atomic(d, i, |a: u32, b: u32, _| pairs(a, b, half::add_half)),
-        ("add", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| pairs(a, b, half::add_bfloat)),
-        ("min", "f16x2") => atomic(d, i, |a: u32, b: u32, _| pairs(a, b, half::min_half)),
-        ("min", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| pairs(a, b, half::min_bfloat)),
-        ("max", "f16x2") => atomic(d, i, |a: u32, b: u32, _| pairs(a, b, half::max_half)),
-        ("max", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| pairs(a, b, half::max_bfloat)),
+        ("add", "f16x2") => atomic(d, i, |a: u32, b: u32, _| pair(a, b, half::add_half)),
+        ("add", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| pair(a, b, half::add_bfloat)),
+        ("min", "f16x2") => atomic(d, i, |a: u32, b: u32, _| pair(a, b, half::min_half)),
+        ("min", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| pair(a, b, half::min_bfloat)),
+        ("max", "f16x2") => atomic(d, i, |a: u32, b: u32, _| pair(a, b, half::max_half)),
+        ("max", "bf16x2") => atomic(d, i, |a: u32, b: u32, _| pair(a, b, half::max_bfloat)),
         ("cas", "b16") => atomic(d, i, |a: u16, b: u16, c: u16| if a == b { c } else { a }),
         ("and", "b64") => atomic(d, i, |a: u64, b: u64, _| a & b),
         ("or", "b64") => atomic(d, i, |a: u64, b: u64, _| a | b),
@@ -115,8 +115,8 @@ fn is_vector(word: &str) -> bool {
     matches!(word, "v2" | "v4" | "v8")
 }
 
-fn pairs(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
-    u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16
+fn pair(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
+    half::pair(a, b, 0, |a, b, _| f(a, b))
 }
 
 /// An atomic that replaces `a` in memory by `f(a, b, c)` and yields `a`.
@@ -166,14 +166,13 @@ fn in_shared_memory(instruction: &Instruction) -> Atomic {
     }
 }
 
-/// In an instruction's `f`, beside the kind of the operation in shared memory.
-const EXCHANGE: u32 = 4;
-
+// In an instruction's `e`: the space that it names.
 const GLOBAL: u32 = 0;
 const SHARED: u32 = 1;
 const GENERIC: u32 = 2;
 
-/// In an instruction's `f`, above the kind.
+// In an instruction's `f`, above the kind of the operation in shared memory and below the cache.
+const EXCHANGE: u32 = 1 << 2;
 const FLUSHES: u32 = 1 << 7;
 
 /// A number that the host can update atomically.
@@ -264,7 +263,7 @@ unsafe fn run<A: Address, T: Cell, F: Fn(T, T, T) -> T + Copy>(context: &mut Con
                 let offsets = host;
                 let reached = memory::shared(context, ins, &mut host, bytes, access, true);
                 if reached.is_ok() {
-                    Atomic::from_code(ins.f & 127).count(context, &offsets, bytes);
+                    Atomic::from_code(ins.f).count(context, &offsets, bytes);
                 }
                 reached
             } else {
@@ -277,7 +276,7 @@ unsafe fn run<A: Address, T: Cell, F: Fn(T, T, T) -> T + Copy>(context: &mut Con
             if let Err(flow) = reached {
                 return flow;
             }
-            for lane in (0..32).filter(|lane| lanes >> lane & 1 != 0) {
+            for lane in lanes_of(lanes) {
                 let (b, c) = (T::read(b[lane]), T::read(c[lane]));
                 let flushes = ins.f & FLUSHES != 0 && !shared;
                 let next = |a: T| if flushes { f(a.flushed(), b.flushed(), c).flushed() } else { f(a, b, c) };

@@ -3,7 +3,7 @@
 //! Each lane names the lanes that must execute the operation with it. While some of them are elsewhere, the instruction
 //! is not executed: the strand waits. Lanes that execute it together may name different members, in groups.
 
-use super::{Context, has, last_type, matrix::is_matrix, memory::wait_a_little};
+use super::{Context, has, lanes_of, last_type, matrix::is_matrix, memory::wait_a_little};
 use crate::{
     module::{
         Decoded, Decoder,
@@ -57,7 +57,7 @@ fn members<'i>(d: &mut Decoder<'_>, i: &'i Instruction) -> Decoded<(u32, &'i [Op
 fn gather(context: &mut Context, ins: &Ins) -> Option<[u32; 32]> {
     // SAFETY: the decoder chose a row of 32 bits.
     let members: [u32; 32] = unsafe { context.row(ins.f) };
-    let needed = lanes(context.mask).fold(0, |needed, lane| needed | members[lane]);
+    let needed = lanes_of(context.mask).fold(0, |needed, lane| needed | members[lane]);
     if needed & context.live & !context.mask != 0 {
         return None;
     }
@@ -66,10 +66,6 @@ fn gather(context: &mut Context, ins: &Ins) -> Option<[u32; 32]> {
         race.meet_lanes(&members, mask, live);
     }
     Some(members)
-}
-
-fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
 
 const UP: u64 = 0;
@@ -189,7 +185,7 @@ unsafe fn run_vote(context: &mut Context, ins: &Ins) -> Flow {
     unsafe {
         let holds = holds(context, ins);
         let mut result = 0;
-        for lane in lanes(context.mask) {
+        for lane in lanes_of(context.mask) {
             let voters = voters(context, members[lane]);
             let (some, all) = (holds & voters != 0, holds & voters == voters);
             let won = match ins.x {
@@ -229,8 +225,9 @@ unsafe fn match_any(context: &mut Context, ins: &Ins) -> Flow {
     unsafe {
         let values = values(context, ins);
         let mut found = [0u32; 32];
-        for lane in lanes(context.mask) {
-            let same = lanes(voters(context, members[lane])).filter(|&other| values[other] == values[lane]);
+        for lane in lanes_of(context.mask) {
+            let same =
+                lanes_of(voters(context, members[lane])).filter(|&other| values[other] == values[lane]);
             found[lane] = same.fold(0, |same, other| same | 1 << other);
         }
         context.set_row(ins.d, found);
@@ -245,9 +242,9 @@ unsafe fn match_all(context: &mut Context, ins: &Ins) -> Flow {
         let values = values(context, ins);
         let mut found = [0u32; 32];
         let mut all = 0;
-        for lane in lanes(context.mask) {
+        for lane in lanes_of(context.mask) {
             let voters = voters(context, members[lane]);
-            if lanes(voters).all(|other| values[other] == values[lane]) {
+            if lanes_of(voters).all(|other| values[other] == values[lane]) {
                 found[lane] = voters;
                 all |= 1 << lane;
             }
@@ -298,9 +295,9 @@ unsafe fn run_reduce(context: &mut Context, ins: &Ins) -> Flow {
             _ => a ^ b,
         };
         let mut found = [0u32; 32];
-        for lane in lanes(context.mask) {
+        for lane in lanes_of(context.mask) {
             let voters = voters(context, members[lane]);
-            found[lane] = lanes(voters).map(|other| a[other]).reduce(combine).unwrap_or(0);
+            found[lane] = lanes_of(voters).map(|other| a[other]).reduce(combine).unwrap_or(0);
         }
         context.set_row(ins.d, found);
     }
@@ -320,7 +317,7 @@ unsafe fn run_elect(context: &mut Context, ins: &Ins) -> Flow {
     // SAFETY: the decoder chose a row of 32 bits, and a predicate.
     unsafe {
         let leaders = members.map(|members| voters(context, members).trailing_zeros());
-        let leads = lanes(context.mask).filter(|&lane| leaders[lane] as usize == lane);
+        let leads = lanes_of(context.mask).filter(|&lane| leaders[lane] as usize == lane);
         let leads = leads.fold(0, |leads, lane| leads | 1 << lane);
         context.set_row(ins.d, leaders);
         context.set_predicate(ins.e, leads);
@@ -349,7 +346,7 @@ unsafe fn warp_barrier(context: &mut Context, ins: &Ins) -> Flow {
     }
     // SAFETY: the decoder chose a row of 32 bits.
     let members: [u32; 32] = unsafe { context.row(ins.f) };
-    let needed = lanes(mask).fold(0, |needed, lane| needed | members[lane]) & context.live & !mask;
+    let needed = lanes_of(mask).fold(0, |needed, lane| needed | members[lane]) & context.live & !mask;
     if needed & !context.arrived == 0 {
         let live = context.live;
         if let Some(race) = context.race() {

@@ -3,6 +3,7 @@
 use super::{
     Context, Row, Threads, Warp,
     context::FULL,
+    lanes_of,
     strand::{Entry, Frame, Strand},
 };
 use crate::{
@@ -31,7 +32,7 @@ impl Warp {
     fn taken(&self, function: &Function, frame: &Frame, mask: u32) -> u32 {
         let Some(variable) = function.taken else { return 0 };
         let taken = self.local[((frame.local + variable) / 4) as usize].0;
-        (0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| taken[lane]).max().unwrap_or(0)
+        lanes_of(mask).map(|lane| taken[lane]).max().unwrap_or(0)
     }
 
     /// Makes room for a frame.
@@ -68,7 +69,7 @@ impl Warp {
                 Fill::Word(value) if mask == FULL => self.rows[row].0 = [value; 32],
                 Fill::Word(value) => set(&mut self.rows[row].0, mask, |_| value),
                 Fill::Long(value) => {
-                    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                    for lane in lanes_of(mask) {
                         // A row of 64-bit values is two of 32 bits, each with 16 lanes.
                         let word = 2 * lane;
                         self.rows[row + word / 32].0[word % 32] = value as u32;
@@ -107,7 +108,7 @@ impl Warp {
                 // SAFETY: the decoder chose a row of 64 bits.
                 let targets: [u64; 32] = unsafe { context.row(row) };
                 let first = mask.trailing_zeros() as usize;
-                let same = (0..32).filter(|&lane| mask >> lane & 1 != 0 && targets[lane] == targets[first]);
+                let same = lanes_of(mask).filter(|&lane| targets[lane] == targets[first]);
                 let same = same.fold(0, |lanes, lane| lanes | 1 << lane);
                 let Some(&callee) = program.addresses.get(&targets[first]) else {
                     context.fault(Cause::Target { value: targets[first] }, same);
@@ -201,7 +202,7 @@ impl Warp {
                 Argument::Long(row) => {
                     let (low, high) = (self.local[from].0, self.local[from + 1].0);
                     let row = ((caller.rows + row) / 128) as usize;
-                    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                    for lane in lanes_of(mask) {
                         let word = 2 * lane;
                         self.rows[row + word / 32].0[word % 32] = low[lane];
                         self.rows[row + (word + 1) / 32].0[(word + 1) % 32] = high[lane];
@@ -250,7 +251,7 @@ impl Warp {
             Builtin::Vprintf => {
                 let mut written = [0u32; 32];
                 let mut text = Vec::new();
-                for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                for lane in lanes_of(mask) {
                     let format = context.string(argument(0, lane, true), lane);
                     let arguments = argument(1, lane, true);
                     let read =
@@ -265,7 +266,7 @@ impl Warp {
             Builtin::Malloc => {
                 let mut found = [0u64; 32];
                 if let Some(heap) = &context.heap {
-                    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                    for lane in lanes_of(mask) {
                         found[lane] = heap.take(argument(0, lane, true));
                     }
                 }
@@ -273,7 +274,7 @@ impl Warp {
                 Ok(true)
             }
             Builtin::Free => {
-                for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                for lane in lanes_of(mask) {
                     let address = argument(0, lane, true);
                     let known = address == 0 || context.heap.as_ref().is_some_and(|heap| heap.give(address));
                     if !known {
@@ -321,7 +322,7 @@ impl Warp {
 
     fn set_long_row(&mut self, offset: u32, mask: u32, values: &[u64; 32]) {
         let row = (offset / 128) as usize;
-        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        for lane in lanes_of(mask) {
             let word = 2 * lane;
             self.rows[row + word / 32].0[word % 32] = values[lane] as u32;
             self.rows[row + (word + 1) / 32].0[(word + 1) % 32] = (values[lane] >> 32) as u32;
@@ -330,7 +331,7 @@ impl Warp {
 }
 
 fn set(row: &mut [u32; 32], mask: u32, value: impl Fn(usize) -> u32) {
-    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+    for lane in lanes_of(mask) {
         row[lane] = value(lane);
     }
 }

@@ -8,7 +8,7 @@
 //! a loop, so that others have their turn.
 
 use super::{
-    Context, has,
+    Context, has, lanes_of,
     memory::{self, Target, WINDOW, Window, addresses, place, wait_a_little, window},
 };
 use crate::{
@@ -208,7 +208,7 @@ unsafe fn run(context: &mut Context, ins: &Ins) -> Flow {
         let bytes = if barrier.expect == NONE { [0; 32] } else { context.row::<u32>(barrier.expect) };
         let mut states = [0u64; 32];
         let mut complete = 0u32;
-        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        for lane in lanes_of(mask) {
             let word = std::ptr::with_exposed_provenance_mut::<u64>(found[lane] as usize);
             let fault = |context: &mut Context, what| {
                 context.fault(Cause::Mbarrier { address: offsets[lane], what }, 1 << lane)

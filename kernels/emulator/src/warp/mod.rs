@@ -150,3 +150,8 @@ unsafe fn unguard(context: &mut Context, _: &Ins) -> Flow {
     context.set_mask(context.unguarded);
     Flow::Next
 }
+
+/// The lanes of a mask, in ascending order.
+pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |lane| mask >> lane & 1 != 0)
+}

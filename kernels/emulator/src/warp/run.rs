@@ -10,6 +10,7 @@
 use super::{
     Context, Copies, Row,
     context::FULL,
+    lanes_of,
     strand::{Entry, Frame, Strand, Wait},
 };
 use crate::{
@@ -271,7 +272,7 @@ impl Warp {
             BarrierKind::Sync | BarrierKind::Arrive => {}
             BarrierKind::Count { row, .. } => {
                 let row = &mut self.rows[((frame.rows + row) / 128) as usize];
-                for lane in (0..32).filter(|lane| arrival.lanes >> lane & 1 != 0) {
+                for lane in lanes_of(arrival.lanes) {
                     row.0[lane] = count;
                 }
             }
@@ -354,7 +355,7 @@ impl Warp {
                         // SAFETY: the decoder chose a row of 32 bits.
                         let index: [u32; 32] = unsafe { context.row(*index) };
                         let mut ways: Vec<(u32, u32)> = Vec::new();
-                        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+                        for lane in lanes_of(mask) {
                             let Some(&target) = targets.get(index[lane] as usize) else {
                                 let cause = Cause::Target { value: index[lane].into() };
                                 context.fault(cause, 1 << lane);

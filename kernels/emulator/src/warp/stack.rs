@@ -2,7 +2,7 @@
 //!
 //! It lies behind the function's own local variables. How much each lane has taken is in a hidden one of them.
 
-use super::{Context, Row, data::Truncate, last_type, level::Body};
+use super::{Context, Row, data::Truncate, lanes_of, last_type, level::Body};
 use crate::{
     fault::Cause,
     module::{
@@ -76,7 +76,7 @@ impl Body for Start {
         let mask = context.mask;
         // SAFETY: the decoder chose the variable.
         let taken = unsafe { taken(context, ins) };
-        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        for lane in lanes_of(mask) {
             taken[lane] = 0;
         }
         Flow::Next
@@ -93,7 +93,7 @@ impl<W: Truncate + Into<u64>> Body for Take<W> {
         unsafe {
             let sizes: [W; 32] = context.row(ins.a);
             let taken = taken(context, ins);
-            for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+            for lane in lanes_of(mask) {
                 let at = (start + u64::from(taken[lane])).next_multiple_of(ins.x);
                 let end = at.saturating_add(sizes[lane].into());
                 if end > limit.into() {
@@ -132,7 +132,7 @@ impl<W: Truncate + Into<u64>> Body for Restore<W> {
         unsafe {
             let saved: [W; 32] = context.row(ins.a);
             let taken = taken(context, ins);
-            for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+            for lane in lanes_of(mask) {
                 // A value that `stacksave` did not give leaves all as it is.
                 let back = saved[lane].into().wrapping_sub(start);
                 taken[lane] = taken[lane].min(u32::try_from(back).unwrap_or(u32::MAX));

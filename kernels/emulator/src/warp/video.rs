@@ -1,11 +1,11 @@
 //! Video instructions: arithmetic on bytes and halves that are chosen from registers, alone or several at once.
 //!
 //! `vadd vsub vabsdiff vmin vmax vshl vshr vmad vset` compute one number, those that end in 2 and 4 as many. One function
-//! executes them all; the instruction's `x` says which one it is.
+//! executes them all, by a description that the decoder keeps.
 
 use super::{has, is_type};
 use crate::{
-    module::{Decoded, Decoder, invalid},
+    module::{Decoded, Decoder, invalid, program::kept},
     ptx::ast::{Instruction, Operand},
 };
 
@@ -34,26 +34,7 @@ use Operation::{
     NotEqual, ShiftLeft, ShiftRight, Subtract,
 };
 
-const OPERATIONS: [Operation; 15] = [
-    Add,
-    Subtract,
-    Difference,
-    Least,
-    Greatest,
-    Average,
-    ShiftLeft,
-    ShiftRight,
-    Multiply,
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-];
-
-/// What an instruction is, packed into its `x`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What an instruction is.
 struct Video {
     operation: Operation,
     /// Results, and both operands, are signed.
@@ -73,61 +54,6 @@ struct Video {
     negated: [bool; 2],
     plus_one: bool,
     shift: u64,
-}
-
-impl Video {
-    fn pack(self) -> u64 {
-        let mut x = OPERATIONS.iter().position(|operation| *operation == self.operation).unwrap_or(0) as u64;
-        let mut at = 4;
-        let mut put = |value: u64, bits: u32| {
-            x |= value << at;
-            at += bits;
-        };
-        for bit in self.signed.into_iter().chain([self.saturates, self.wraps]).chain(self.negated) {
-            put(bit.into(), 1);
-        }
-        put(self.plus_one.into(), 1);
-        put(self.second, 2);
-        put(self.lanes.into(), 3);
-        put(self.dest, 4);
-        put(self.shift, 4);
-        for selector in self.selectors.into_iter().flatten() {
-            put(selector, 3);
-        }
-        x
-    }
-
-    fn unpack(x: u64) -> Video {
-        let mut at = 4;
-        let mut take = |bits: u32| {
-            let value = x >> at & ((1 << bits) - 1);
-            at += bits;
-            value
-        };
-        let signed = [take(1) != 0, take(1) != 0, take(1) != 0];
-        let (saturates, wraps) = (take(1) != 0, take(1) != 0);
-        let negated = [take(1) != 0, take(1) != 0];
-        let plus_one = take(1) != 0;
-        let (second, lanes, dest, shift) = (take(2), take(3) as u32, take(4), take(4));
-        let mut selectors = [[0; 4]; 2];
-        for selector in selectors.iter_mut().flatten() {
-            *selector = take(3);
-        }
-        let operation = OPERATIONS[(x & 15) as usize % OPERATIONS.len()];
-        Video {
-            operation,
-            signed,
-            saturates,
-            wraps,
-            second,
-            lanes,
-            selectors,
-            dest,
-            negated,
-            plus_one,
-            shift,
-        }
-    }
 }
 
 /// Decodes an instruction of this chapter.
@@ -220,7 +146,9 @@ pub(crate) fn decode(d: &mut Decoder<'_>, i: &Instruction) -> Decoded {
         },
     };
     let plain = Instruction { operands: vec![dest, a, b, c], ..i.clone() };
-    d.with_constant(&plain, video.pack(), |a: u32, b: u32, c: u32, x| execute(a, b, c, &Video::unpack(x)))
+    let x = d.keep(video);
+    // SAFETY: the decoder keeps the description as long as the code.
+    d.with_constant(&plain, x, |a: u32, b: u32, c: u32, x| execute(a, b, c, unsafe { kept(x) }))
 }
 
 /// An operand without what is chosen of it, that, and whether it is negated.
@@ -365,27 +293,4 @@ fn several(a: u32, b: u32, c: u32, video: &Video) -> u32 {
         }
     }
     result
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packing_keeps_all() {
-        let video = Video {
-            operation: GreaterOrEqual,
-            signed: [true, false, true],
-            saturates: true,
-            wraps: false,
-            second: 3,
-            lanes: 4,
-            selectors: [[7, 0, 5, 1], [1, 2, 3, 4]],
-            dest: 0b1010,
-            negated: [false, true],
-            plus_one: true,
-            shift: 15,
-        };
-        assert_eq!(Video::unpack(video.pack()), video);
-    }
 }

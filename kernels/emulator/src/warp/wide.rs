@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use super::{
     Context,
     context::Lane,
+    lanes_of,
     level::Body,
     memory::{self, Address, Target, WINDOW, Window, addresses, place, repeat_active, wait_a_little, window},
 };
@@ -108,7 +109,7 @@ unsafe fn run<A: Address>(context: &mut Context, ins: &Ins) -> Flow {
         let whole = addresses::<A>(context, ins);
         let mut old = [0u128; 32];
         // Each lane by itself: lanes may be in different spaces, and this is seldom.
-        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        for lane in lanes_of(mask) {
             context.set_mask(1 << lane);
             let shared = ins.e != 0 || window(whole[lane]) == Window::Shared;
             let mut host = whole;

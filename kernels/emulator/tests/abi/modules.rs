@@ -5,26 +5,15 @@ use std::{
     ptr::{null, null_mut},
 };
 
-use crate::common::{Context, KERNELS, code, cu, download, function, launch, load, ok};
+use crate::common::{Context, KERNELS, code, cu, download, function, launch, load, ok, try_load};
 
 #[test]
 fn modules_are_refused_with_a_reason() {
     let _context = Context::new();
     let check = |text: &CStr, expected: u32, word: &str| {
-        let mut buffer = [0u8; 4096];
-        let options = [5u32, 6];
-        let mut values = [buffer.as_mut_ptr().cast::<c_void>(), 4096 as *mut c_void];
-        let mut module = 0usize;
-        let answer = cu!(cuModuleLoadDataEx(
-            &mut module as *mut usize,
-            text.as_ptr(),
-            2u32,
-            options.as_ptr(),
-            values.as_mut_ptr(),
-        ));
-        assert_eq!(answer, expected, "{text:?}");
-        let log = CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap();
-        assert!(log.contains(word), "{log}");
+        let loaded = try_load(text.to_bytes_with_nul(), None);
+        assert_eq!(loaded.code, expected, "{text:?}");
+        assert!(loaded.log.contains(word), "{}", loaded.log);
     };
     check(
         c".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k() { nonsense }\n",

@@ -8,6 +8,8 @@
     reason = "each test program uses a part of this"
 )]
 
+pub(crate) mod random;
+
 use std::{
     env,
     path::{Path, PathBuf},
@@ -150,6 +152,42 @@ pub(crate) fn load(ptx: &str) -> usize {
     let mut module = 0usize;
     ok!(cuModuleLoadData(&mut module as *mut usize, text.as_ptr()));
     module
+}
+
+/// What loading an image came to.
+pub(crate) struct Loaded {
+    /// The driver's answer.
+    pub(crate) code: u32,
+    pub(crate) module: usize,
+    /// The error log, and how many bytes the driver says that it has.
+    pub(crate) log: String,
+    pub(crate) written: usize,
+}
+
+/// Loads an image, text with a zero byte at its end for example, at a level of the driver's optimiser.
+pub(crate) fn try_load(image: &[u8], level: Option<usize>) -> Loaded {
+    const ERROR_LOG: u32 = 5;
+    const ERROR_LOG_BYTES: u32 = 6;
+    const OPTIMIZATION_LEVEL: u32 = 7;
+    let number = std::ptr::without_provenance_mut::<u8>;
+    let mut log = vec![0u8; 8192];
+    let mut options = vec![ERROR_LOG, ERROR_LOG_BYTES];
+    let mut values = vec![log.as_mut_ptr(), number(log.len())];
+    if let Some(level) = level {
+        options.push(OPTIMIZATION_LEVEL);
+        values.push(number(level));
+    }
+    let mut module = 0usize;
+    let code = cu!(cuModuleLoadDataEx(
+        &mut module as *mut usize,
+        image.as_ptr(),
+        options.len() as u32,
+        options.as_mut_ptr(),
+        values.as_mut_ptr(),
+    ));
+    let text = std::ffi::CStr::from_bytes_until_nul(&log).expect("the log ends with a zero byte");
+    let log = text.to_str().expect("the log is text").to_owned();
+    Loaded { code, module, log, written: values[1].addr() }
 }
 
 /// Finds a kernel.

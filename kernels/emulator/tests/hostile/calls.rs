@@ -11,8 +11,7 @@ use std::{
 
 use crate::{
     CASES,
-    common::{DRIVER, KERNELS, cu, emulated_driver},
-    random::Random,
+    common::{DRIVER, KERNELS, cu, emulated_driver, random::Random},
     try_cases,
 };
 
@@ -100,7 +99,7 @@ fn value(random: &mut Random, arena: usize) -> usize {
     const NUMBERS: [usize; 14] =
         [0, 1, 2, 3, 4, 7, 16, 64, 4096, 1 << 20, u32::MAX as usize, usize::MAX, 1 << 50, 1 << 63];
     const WILD: [usize; 5] = [0x10, 0xdead_0000, 0x7fff_ffff_f000, 0xffff_8000_0000_0000, 0x1234_5678];
-    match random.below(12) {
+    match random.index(12) {
         0..=2 => *random.pick(&NUMBERS),
         3 => *random.pick(&WILD),
         4..=6 => {
@@ -108,8 +107,8 @@ fn value(random: &mut Random, arena: usize) -> usize {
             if known.is_empty() { 0 } else { *random.pick(&known) }
         }
         // A number that may be a handle some day.
-        7 => 0x10_000 + 16 * random.below(4000),
-        _ => arena + 8 * random.below(ARENA_BYTES / 8),
+        7 => 0x10_000 + 16 * random.index(4000),
+        _ => arena + 8 * random.index(ARENA_BYTES / 8),
     }
 }
 
@@ -117,8 +116,8 @@ fn value(random: &mut Random, arena: usize) -> usize {
 fn furnish(random: &mut Random, arena: &mut Arena) {
     let start = arena.0 as usize;
     for _ in 0..16 {
-        let place = random.below(ARENA_BYTES / 8 - 64);
-        if random.below(8) == 0 {
+        let place = random.index(ARENA_BYTES / 8 - 64);
+        if random.index(8) == 0 {
             let text = *random.pick(&["fill", "count", "counter", "cuMemAlloc", "x", "0000:01:00.0"]);
             let mut bytes = [0; 16];
             bytes[..text.len()].copy_from_slice(text.as_bytes());
@@ -158,7 +157,7 @@ fn make_something(text: *const u64) -> Vec<usize> {
 fn know(random: &mut Random, found: usize) {
     let mut known = KNOWN.lock().unwrap();
     if known.len() > 200 {
-        let place = random.below(known.len());
+        let place = random.index(known.len());
         known.swap_remove(place);
     }
     known.push(found);
@@ -166,7 +165,7 @@ fn know(random: &mut Random, found: usize) {
 
 fn call_at_random(seed: u64, end: Instant) {
     let mut functions = functions();
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let mut arena = Arena::new();
     let start = arena.0 as usize;
     // The text has an arena of its own, since calls write there too.
@@ -177,10 +176,10 @@ fn call_at_random(seed: u64, end: Instant) {
     while Instant::now() < end {
         CASES.fetch_add(1, Ordering::Relaxed);
         furnish(&mut random, &mut arena);
-        let place = random.below(functions.len());
+        let place = random.index(functions.len());
         let function = functions[place].1;
         // Functions write their answers to the front more often than not.
-        let a: [usize; 12] = std::array::from_fn(|index| match (index, random.below(3)) {
+        let a: [usize; 12] = std::array::from_fn(|index| match (index, random.index(3)) {
             (0, 0) => start,
             _ => value(&mut random, start),
         });
@@ -190,7 +189,7 @@ fn call_at_random(seed: u64, end: Instant) {
             unsafe { function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]) };
         const NOT_SUPPORTED: u32 = 801;
         // Those that answer this whatever they are given have been tried enough.
-        if answer == NOT_SUPPORTED && functions.len() > 300 && random.below(10) == 0 {
+        if answer == NOT_SUPPORTED && functions.len() > 300 && random.index(10) == 0 {
             functions.swap_remove(place);
         }
         if answer == 0 {
@@ -201,9 +200,9 @@ fn call_at_random(seed: u64, end: Instant) {
             }
         }
         // A failed context says the same to everything.
-        if random.below(100) == 0 {
+        if random.index(100) == 0 {
             cu!(cuCtxDestroy_v2(context));
-            cu!(cuCtxCreate_v2(&mut context as *mut usize, 0u32, random.below(2) as i32));
+            cu!(cuCtxCreate_v2(&mut context as *mut usize, 0u32, random.index(2) as i32));
             know(&mut random, context);
             know(&mut random, text as usize);
             for (word, chunk) in texts.words().iter_mut().zip(KERNELS.as_bytes().chunks(8)) {

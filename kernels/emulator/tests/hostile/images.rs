@@ -9,7 +9,11 @@ use std::{
     time::Instant,
 };
 
-use crate::{CASES, common::cu, files, random::Random, try_cases};
+use crate::{
+    CASES,
+    common::{cu, random::Random},
+    files, try_cases,
+};
 
 /// Numbers at which something may break.
 const NUMBERS: [&str; 16] = [
@@ -94,32 +98,32 @@ fn split(text: &[u8]) -> Vec<&[u8]> {
 
 fn mutate(random: &mut Random, corpus: &Corpus) -> Vec<u8> {
     let mut case = random.pick(&corpus.files).clone();
-    for _ in 0..1 + random.below(4) {
-        let at = random.below(case.len() + 1);
-        match random.below(14) {
+    for _ in 0..1 + random.index(4) {
+        let at = random.index(case.len() + 1);
+        match random.index(14) {
             0 => case.truncate(at),
             1 => {
                 if let Some(byte) = case.get_mut(at) {
-                    *byte ^= 1 << random.below(8);
+                    *byte ^= 1 << random.index(8);
                 }
             }
             2 => {
                 if let Some(byte) = case.get_mut(at) {
-                    *byte = random.any() as u8;
+                    *byte = random.next() as u8;
                 }
             }
             3 => {
-                let end = at + random.below((case.len() - at).min(200) + 1);
+                let end = at + random.index((case.len() - at).min(200) + 1);
                 case.drain(at..end);
             }
             4 => {
-                let end = at + random.below((case.len() - at).min(400) + 1);
-                let copied = case[at..end].repeat(1 + random.below(3));
+                let end = at + random.index((case.len() - at).min(400) + 1);
+                let copied = case[at..end].repeat(1 + random.index(3));
                 case.splice(at..at, copied);
             }
             5 => {
                 let other = random.pick(&corpus.files);
-                let from = random.below(other.len() + 1);
+                let from = random.index(other.len() + 1);
                 case.truncate(at);
                 case.extend(&other[from..]);
             }
@@ -143,7 +147,7 @@ fn mutate(random: &mut Random, corpus: &Corpus) -> Vec<u8> {
                     continue;
                 }
                 let (one, two) = (*random.pick(&places), *random.pick(&places));
-                match random.below(4) {
+                match random.index(4) {
                     0 => words.swap(one, two),
                     1 => words[one] = random.pick(&corpus.words).clone(),
                     2 => words[one] = words[two].clone(),
@@ -242,7 +246,7 @@ fn launch(function: usize, random: &mut Random) {
     let none = null_mut::<*mut c_void>();
     cu!(cuLaunchKernel(
         function,
-        1 + random.below(2) as u32,
+        1 + random.index(2) as u32,
         1u32,
         1u32,
         block,
@@ -268,14 +272,14 @@ fn with_context(image: &[u8], way: usize, random: &mut Random) {
 fn run(seed: u64, end: Instant, file: &Path) {
     cu!(cuInit(0u32));
     let corpus = Corpus::new();
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let mut name = [0 as c_char; 64];
     cu!(cuDeviceGetName(name.as_mut_ptr(), 64i32, 0i32));
     while Instant::now() < end {
         let case = mutate(&mut random, &corpus);
         fs::write(file, &case).expect("the case is written down");
         CASES.fetch_add(1, Ordering::Relaxed);
-        let way = random.below(6);
+        let way = random.index(6);
         with_context(&case, way, &mut random);
     }
     println!("{} cases", CASES.load(Ordering::Relaxed));
@@ -299,7 +303,7 @@ fn mutated_images_with_all_checks() {
 fn kept_images() {
     try_cases("images::kept_images", &SETTINGS, |seed, _, file| {
         cu!(cuInit(0u32));
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         for path in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/kept")) {
             let case = fs::read(&path).expect("it is a file");
             fs::write(file, &case).expect("the case is written down");
@@ -313,7 +317,7 @@ fn kept_images() {
 fn depth_and_size() {
     try_cases("images::depth_and_size", &SETTINGS, |seed, _, file| {
         cu!(cuInit(0u32));
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let head = ".version 8.0\n.target sm_75\n.address_size 64\n";
         let entry = |body: &str| format!("{head}.visible .entry k() {{ {body} ret; }}\n");
         let many = 200_000;

@@ -13,7 +13,6 @@ mod common;
 
 mod calls;
 mod images;
-mod random;
 
 use std::{
     env, fs,

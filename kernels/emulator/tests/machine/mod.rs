@@ -1,6 +1,8 @@
 //! An emulated GPU without its driver, for tests that look at what the driver does not show.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+mod shape;
+
 use std::sync::Mutex;
 
 use emulator::{
@@ -11,6 +13,7 @@ use emulator::{
     module::{self, Level, LoadError, Module},
     settings::{Checks, Settings},
 };
+pub(crate) use shape::Shape;
 
 /// A device with one module.
 pub(crate) struct Gpu {
@@ -19,21 +22,6 @@ pub(crate) struct Gpu {
     pub(crate) model: &'static Model,
     pub(crate) settings: Settings,
     pub(crate) printed: Mutex<Vec<u8>>,
-}
-
-/// The shape of a launch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    pub(crate) shared: u32,
-    pub(crate) cooperative: bool,
-}
-
-impl Shape {
-    pub(crate) fn new(grid: [u32; 3], block: [u32; 3]) -> Shape {
-        Shape { grid, block, shared: 0, cooperative: false }
-    }
 }
 
 impl Gpu {

@@ -1,6 +1,7 @@
 //! Operands: all pairs or triples of values at the edges, and random ones.
 
 use super::forms::Form;
+use crate::common::random::Random;
 
 /// Rows of the longest list.
 pub(crate) const MOST: usize = 1 << 16;
@@ -249,21 +250,4 @@ fn floats(fraction: u32, exponent: u32) -> Vec<u64> {
         sign | infinity | (unit - 1),
         sign | infinity | quiet | 1,
     ]
-}
-
-/// Steele, Lea and Flood's splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
 }

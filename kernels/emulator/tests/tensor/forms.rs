@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::common::random::Random;
+
 /// Fragments that share a hash.
 pub(crate) const BATCH: usize = 32;
 
@@ -117,27 +119,6 @@ fn bits(ty: &str) -> usize {
     }
 }
 
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn pick(&mut self, from: &[i64]) -> i64 {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
-
 /// An element for a family of fragments.
 fn element(ty: &str, family: usize, accumulator: bool, random: &mut Random) -> u64 {
     let width = bits(ty);
@@ -186,14 +167,14 @@ fn element(ty: &str, family: usize, accumulator: bool, random: &mut Random) -> u
         4 | 5 => (bias + random.below(41) as i64 - 20, some),
         6 => (1 + random.below(last as u64 - 1) as i64, some),
         // Sums that cancel.
-        7 => (bias + i64::from(accumulator) * random.below(5) as i64, random.pick(&[0, 0, 1, all])),
+        7 => (bias + i64::from(accumulator) * random.below(5) as i64, *random.pick(&[0, 0, 1, all])),
         8 => {
             let far = if accumulator {
                 [2, 0, -22, -23, -24, -25, -26, -27, -28]
             } else {
                 [0, 0, -1, -6, -12, -13, -13, -14, 0]
             };
-            (bias + random.pick(&far), random.pick(&[0, 0, 0, 1, all, some]))
+            (bias + *random.pick(&far), *random.pick(&[0, 0, 0, 1, all, some]))
         }
         // One large number among small ones.
         9 => {
@@ -216,7 +197,7 @@ fn element(ty: &str, family: usize, accumulator: bool, random: &mut Random) -> u
         // Near the greatest.
         13 => (last - 1 - random.below(if accumulator { 12 } else { 4 }) as i64, some),
         // Infinities and NaN.
-        14 if random.below(40) == 0 => (last, random.pick(&[0, 0, all, some])),
+        14 if random.below(40) == 0 => (last, *random.pick(&[0, 0, all, some])),
         14 => (bias + random.below(5) as i64 - 2, some),
         _ => return raw,
     };

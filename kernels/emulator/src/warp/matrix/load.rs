@@ -20,7 +20,7 @@ use crate::{
     },
     ptx::ast::Instruction,
     warp::{
-        Context, has,
+        Context, has, lanes_of,
         memory::{self, Target, WINDOW, Window, addresses, place, window},
     },
 };
@@ -209,7 +209,7 @@ unsafe fn move_block(
             let matrix: [u32; 32] = context.row(register);
             let host = reach(context, ins, fragment, places, bytes)?;
             let words = transpose(matrix);
-            for lane in active(context.mask) {
+            for lane in lanes_of(context.mask) {
                 std::ptr::with_exposed_provenance_mut::<u32>(host[lane] as usize).write(words[lane]);
             }
             return Ok(());
@@ -237,10 +237,6 @@ unsafe fn move_block(
         }
     }
     Ok(())
-}
-
-fn active(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
 
 /// Moves whole registers, which lie one behind the other in memory.
@@ -281,7 +277,7 @@ unsafe fn move_row<W: crate::warp::Word>(
             context.set_row::<W>(register, std::array::from_fn(|lane| word(lane).read()));
         } else {
             let values = context.row::<W>(register);
-            for lane in active(context.mask) {
+            for lane in lanes_of(context.mask) {
                 word(lane).write(values[lane]);
             }
         }

@@ -47,9 +47,7 @@ fn row(context: &mut Context, cache: u32, first: u64, bytes: u64, access: Access
     if !inside || first & (bytes - 1) != 0 || writes && range.constant || range.shadow != 0 {
         return None;
     }
-    let counter = if writes { &mut context.counters.global_store } else { &mut context.counters.global_load };
-    counter.requests += 1;
-    counter.sectors += ((first + 32 * bytes - 1) >> 5) - (first >> 5) + 1;
+    count(context, access, ((first + 32 * bytes - 1) >> 5) - (first >> 5) + 1);
     Some(first.wrapping_add(range.distance))
 }
 
@@ -80,14 +78,7 @@ pub(crate) fn global(
     if range.shadow != 0 {
         init::one_range(context, &range, addresses, least, greatest, bytes, access)?;
     }
-    let sectors = sectors(addresses, least, greatest);
-    let counter = match access {
-        Access::Load => &mut context.counters.global_load,
-        Access::Store => &mut context.counters.global_store,
-        Access::Atomic | Access::Exchange => &mut context.counters.global_atomic,
-    };
-    counter.requests += 1;
-    counter.sectors += sectors;
+    count(context, access, sectors(addresses, least, greatest));
     for address in addresses {
         *address = address.wrapping_add(range.distance);
     }
@@ -155,7 +146,14 @@ fn find_range(
         return Err(context.fault(cause, wrong));
     }
     init::each_lane(context, addresses, &shadows, bytes, access)?;
-    let sectors = sectors(addresses, least, greatest);
+    count(context, access, sectors(addresses, least, greatest));
+    *addresses = host;
+    Ok(None)
+}
+
+/// Counts a request.
+#[inline(always)]
+fn count(context: &mut Context, access: Access, sectors: u64) {
     let counter = match access {
         Access::Load => &mut context.counters.global_load,
         Access::Store => &mut context.counters.global_store,
@@ -163,8 +161,6 @@ fn find_range(
     };
     counter.requests += 1;
     counter.sectors += sectors;
-    *addresses = host;
-    Ok(None)
 }
 
 /// Distinct 32-byte pieces. No access crosses from one to the next, for it is aligned to its size.

@@ -3,7 +3,7 @@
 //! A byte is known once a kernel, a copy or a fill has written it. Every read of others is reported, also where a kernel
 //! loads more than it uses: the padding of a structure, the end of a vector. compute-sanitizer's initcheck does the same.
 
-use crate::warp::Context;
+use crate::warp::{Context, lanes_of};
 use crate::{
     fault::{Access, Cause, Near, Space},
     memory::{DEFINED, Range},
@@ -78,7 +78,7 @@ fn each_load(
         shadow(lane) == 0 || all_known(shadow(lane) + byte, bytes)
     };
     let mask = context.mask;
-    let wrong = (0..32).filter(|&lane| mask >> lane & 1 != 0 && !is_known(lane, 0, bytes));
+    let wrong = lanes_of(mask).filter(|&lane| !is_known(lane, 0, bytes));
     let wrong = wrong.fold(0u32, |wrong, lane| wrong | 1 << lane);
     if wrong == 0 {
         return Ok(());

@@ -7,7 +7,7 @@ use super::{
     address::{WINDOW, Window, extent, repeat_active, window},
     global::distinct,
 };
-use crate::warp::{Context, context::FULL};
+use crate::warp::{Context, context::FULL, lanes_of};
 use crate::{
     fault::{Access, Cause, Near, Space},
     module::program::{Flow, Ins},
@@ -258,7 +258,5 @@ pub(super) fn outside(
 }
 
 fn wrong_lanes(context: &Context, addresses: &[u64; 32], wrong: impl Fn(u64) -> bool) -> u32 {
-    (0..32)
-        .filter(|&lane| context.mask >> lane & 1 != 0 && wrong(addresses[lane]))
-        .fold(0, |lanes, lane| lanes | 1 << lane)
+    lanes_of(context.mask).filter(|&lane| wrong(addresses[lane])).fold(0, |lanes, lane| lanes | 1 << lane)
 }
