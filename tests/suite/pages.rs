@@ -3,8 +3,8 @@
 use book::root::Root;
 use book::serve::{Options, Server};
 use record::{
-    Axis, Cell, Entry, Figure, Kind, Lane, Output, Point, Record, Series, Span, Status, Table, Timeline,
-    Value,
+    Axis, Cell, Entry, Figure, HeatMap, Kind, Lane, Output, Point, Record, Series, Span, Status, Table,
+    Timeline, Value,
 };
 use serde_json::Value as Json;
 
@@ -72,7 +72,7 @@ fn a_page_with_everything_works_in_a_browser() {
             browser.open(&page);
             assert_eq!(browser.evaluate("document.querySelectorAll('.lab-problem').length"), 0);
             let shown = "Array.from(document.querySelectorAll('.lab-plot svg[role=img]')).filter((e) => e.getClientRects().length).length";
-            assert_eq!(browser.evaluate(shown), 4, "each figure once, {width} px, {theme}");
+            assert_eq!(browser.evaluate(shown), 6, "each figure once, {width} px, {theme}");
             assert_eq!(browser.evaluate(STICKING_OUT), Json::from(Vec::<Json>::new()), "{width} px, {theme}");
             assert_eq!(browser.evaluate(TOO_FAINT), Json::from(Vec::<Json>::new()), "{width} px, {theme}");
         }
@@ -215,7 +215,7 @@ fn everything() -> Fixture {
         "# A chapter\n\n{{{{#lab state {name}}}}}\n\nIt takes {{{{#lab val {name}.rates.kernel_time}}}} and no [link](introduction.md) more, `a + b` in words.\n\n\
          ## Steps\n\n{{{{#lab code kernels/add_01_scalar.cu}}}}\n\n{{{{#lab diff kernels/add_01_scalar.cu kernels/add_02_guarded.cu}}}}\n\n\
          {{{{#lab out {name}.rates}}}}\n\n{{{{#lab plot {name}.rates.rise}}}}\n\n{{{{#lab plot {name}.rates.steps}}}}\n\n{{{{#lab plot {name}.counts}}}}\n\n\
-         {{{{#lab claim {name}.rates.kernel_time > 1e-6}}}}\n\n{{{{#lab out {name}.counts}}}}\n\n{{{{#lab plot {name}.timeline}}}}\n\n\
+         {{{{#lab claim {name}.rates.kernel_time > 1e-6}}}}\n\n{{{{#lab out {name}.counts}}}}\n\n{{{{#lab plot {name}.maps.banks}}}}\n\n{{{{#lab plot {name}.maps.blocks}}}}\n\n{{{{#lab plot {name}.timeline}}}}\n\n\
          {{{{#lab tabs kernels/add_01_scalar.cu tests/peers/add_cupy.py}}}}\n"
     );
     fixture.write(&format!("book/src/{name}.md"), &page);
@@ -330,6 +330,21 @@ fn cells(factor: f64) -> Vec<Cell> {
     .x(Axis::log2("stride", "elements"))
     .y(Axis::log2("sectors a request", ""))
     .series(["sectors"]);
+    let mut banks = HeatMap::exact("banks", "Which bank does each lane want?", "A column of 32s.")
+        .amounts("lanes", "")
+        .rows("access")
+        .columns("bank", 0..32);
+    for (access, step) in [("row", 1), ("column", 32), ("padded column", 33)] {
+        let wanting = |bank: u32| (0..32).filter(|lane| lane * step % 32 == bank).count() as f64;
+        banks.push(access, (0..32).map(wanting));
+    }
+    let mut blocks = HeatMap::exact("blocks", "Which block wrote which element?", "Four squares.")
+        .identities("block")
+        .rows("y")
+        .columns("x", 0..8);
+    for y in 0..8 {
+        blocks.push(y, (0..8).map(|x| f64::from(x / 4 + y / 4 * 2)));
+    }
     vec![
         cell(
             "rates",
@@ -344,6 +359,7 @@ fn cells(factor: f64) -> Vec<Cell> {
             ],
         ),
         cell("counts", vec![Output::Series(sectors), Output::Table(table), Output::Figure(counts)]),
+        cell("maps", vec![Output::HeatMap(banks), Output::HeatMap(blocks)]),
         // A profiler sees a GPU only.
         cell("timeline", if factor == 0.0 { Vec::new() } else { vec![Output::Timeline(timeline)] }),
     ]

@@ -237,7 +237,9 @@ fn number(reference: &Reference, name: &str, cell: &Cell) -> Result<(Point, Stri
                 };
             }
             Output::Table(table) if table.name == name => return table_entry(reference, table, cell),
+            Output::HeatMap(map) if map.name == name => return table_entry(reference, &map.table(), cell),
             Output::Table(table) => names.push(table.name.as_str()),
+            Output::HeatMap(map) => names.push(map.name.as_str()),
             Output::Value(value) => names.push(value.name.as_str()),
             Output::Series(series) => names.push(series.name.as_str()),
             _ => {}

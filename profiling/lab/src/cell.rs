@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use record::{Figure, Kind, Output, Point, Series, Table, Text, Value};
+use record::{Figure, HeatMap, Kind, Output, Point, Series, Table, Text, Timeline, Value};
 
 use crate::counts::{self, Counts};
 use crate::progress::Progress;
@@ -80,6 +80,16 @@ impl Cell {
         self.outputs.push(Output::Figure(figure));
     }
 
+    /// Numbers in a grid, drawn as coloured squares.
+    pub fn heat_map(&mut self, map: HeatMap) {
+        self.outputs.push(Output::HeatMap(map));
+    }
+
+    /// Who did what when, in lanes of spans.
+    pub fn timeline(&mut self, timeline: Timeline) {
+        self.outputs.push(Output::Timeline(timeline));
+    }
+
     /// Starts the cell's own progress bar, over `total` steps.
     pub fn progress(&mut self, total: u64) {
         self.progress.steps(total);
@@ -119,6 +129,13 @@ impl Cell {
                     series.points.iter_mut().for_each(round);
                 }
                 Output::Table(table) => round_table(table),
+                Output::HeatMap(map) if map.kind == Kind::Measured => {
+                    map.numbers
+                        .iter_mut()
+                        .flatten()
+                        .flatten()
+                        .for_each(|number| *number = six_digits(*number));
+                }
                 _ => {}
             }
         }

@@ -37,7 +37,7 @@ mod run;
 mod terminal;
 pub mod timing;
 
-pub use record::{Abscissa, Axis, Entry, Figure, Point, Series, Table};
+pub use record::{Abscissa, Axis, Entry, Figure, HeatMap, Lane, Point, Series, Span, Table, Timeline};
 
 pub use cell::Cell;
 pub use chapter::{CellSpec, Chapter, cell};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Abscissa, Entry, Kind, Output, Record};
+use crate::{Abscissa, Entry, Kind, Output, Record, Table};
 
 impl Record {
     /// The exact outputs that are in both records and differ, one sentence each, in the order of the story. Cells whose
@@ -58,18 +58,24 @@ fn exact(outputs: &[Output]) -> BTreeMap<String, String> {
                     found.extend(number.map(|number| (format!("{}[{place}]", series.name), number)));
                 }
             }
-            Output::Table(table) => {
-                for entries in &table.rows {
-                    let row = entries.first().and_then(word).unwrap_or_default();
-                    for (column, entry) in table.columns.iter().zip(entries) {
-                        if column.kind == Kind::Exact {
-                            let name = format!("{}[{row}, {}]", table.name, column.name);
-                            found.extend(word(entry).map(|word| (name, word)));
-                        }
-                    }
-                }
-            }
+            Output::Table(table) => found.extend(exact_entries(table)),
+            Output::HeatMap(map) => found.extend(exact_entries(&map.table())),
             _ => {}
+        }
+    }
+    found
+}
+
+/// The exact entries of a table by `table[row, column]`.
+fn exact_entries(table: &Table) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entries in &table.rows {
+        let row = entries.first().and_then(word).unwrap_or_default();
+        for (column, entry) in table.columns.iter().zip(entries) {
+            if column.kind == Kind::Exact {
+                let name = format!("{}[{row}, {}]", table.name, column.name);
+                found.extend(word(entry).map(|word| (name, word)));
+            }
         }
     }
     found
@@ -91,7 +97,7 @@ fn word(entry: &Entry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cell, Series, Status, Table};
+    use crate::{Cell, HeatMap, Series, Status};
 
     fn record(cell: Cell) -> Record {
         Record {
@@ -125,6 +131,24 @@ mod tests {
             differences,
             ["c.sectors[scalar]: 4 here, 5 there", "c.t[scalar, sectors]: 4 here, 5 there"]
         );
+    }
+
+    #[test]
+    fn heat_maps_are_compared_square_by_square() {
+        let map = |number: f64| {
+            let mut map = HeatMap::exact("banks", "", "").rows("access").columns("bank", 0..2);
+            map.push("row", [Some(number), None]);
+            let outputs = vec![Output::HeatMap(map)];
+            record(Cell {
+                id: "c".into(),
+                title: String::new(),
+                seconds: 0.0,
+                order_dependent: false,
+                outputs,
+            })
+        };
+        assert!(map(1.0).exact_differences(&map(1.0)).is_empty());
+        assert_eq!(map(1.0).exact_differences(&map(2.0)), ["c.banks[row, 0]: 1 here, 2 there"]);
     }
 
     #[test]

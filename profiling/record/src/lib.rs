@@ -191,6 +191,8 @@ pub enum Output {
     Figure(Figure),
     /// Who did what when: lanes of spans.
     Timeline(Timeline),
+    /// Numbers in a grid, drawn as coloured squares.
+    HeatMap(HeatMap),
 }
 
 /// Whether another run must give the same, or may differ.
@@ -364,6 +366,53 @@ pub struct Limit {
     pub value: String,
     /// What the line is and how it was got.
     pub label: String,
+}
+
+/// Numbers in a grid of rows and columns, drawn as coloured squares: which thread wrote which element, how many lanes want
+/// which bank. A page refers to `chapter.cell.name[row, column]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// The name, so that a cell may have several.
+    pub name: String,
+    /// The question or the finding, as a title.
+    pub title: String,
+    /// One sentence for who cannot see it.
+    pub alt: String,
+    /// Exact or measured.
+    pub kind: Kind,
+    /// What the numbers are, such as `lanes` or `block`.
+    pub label: String,
+    /// Their unit; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// What a colour means.
+    pub colours: Colours,
+    /// What a row is, and the rows' names, top to bottom.
+    pub rows: Edge,
+    /// What a column is, and the columns' names, left to right.
+    pub columns: Edge,
+    /// One number for each row and column; `None` leaves the square empty.
+    pub numbers: Vec<Vec<Option<f64>>>,
+}
+
+/// One edge of a heat map.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// What stands along it, such as `bank`.
+    pub label: String,
+    /// A name for each row or column.
+    pub names: Vec<String>,
+}
+
+/// What the colours of a heat map mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Colours {
+    /// How much: the darker, the more. Nothing at all has no colour.
+    #[default]
+    Amount,
+    /// Which one: numbers are names, and equal ones have one colour.
+    Identity,
 }
 
 /// Who did what when, from a profiler: one lane a stream, an NVTX depth or the host's API calls.

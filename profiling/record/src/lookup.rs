@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{Abscissa, Cell, Entry, Figure, Output, Point, Record, Series, Table, Timeline, Value};
+use crate::{Abscissa, Cell, Entry, Figure, HeatMap, Output, Point, Record, Series, Table, Timeline, Value};
 
 impl Record {
     /// The chapter's cells, then those that a profiler added.
@@ -72,6 +72,14 @@ impl Cell {
         })
     }
 
+    /// A heat map of this cell.
+    pub fn heat_map(&self, name: &str) -> Option<&HeatMap> {
+        self.outputs.iter().find_map(|output| match output {
+            Output::HeatMap(map) if map.name == name => Some(map),
+            _ => None,
+        })
+    }
+
     /// The timeline of this cell.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.outputs.iter().find_map(|output| match output {
@@ -106,6 +114,11 @@ impl Cell {
                 Output::Figure(figure) => {
                     self.check_figure(figure)?;
                     ("figure", &figure.name)
+                }
+                Output::HeatMap(map) => {
+                    check_heat_map(map)?;
+                    // A page draws it by the name, as it does a figure, and refers to its numbers as to a table's.
+                    ("figure", &map.name)
                 }
             };
             if names.contains(&name) {
@@ -188,6 +201,27 @@ fn check_series(series: &Series) -> Result<()> {
     series.points.iter().try_for_each(|point| finite(&series.name, *point))
 }
 
+fn check_heat_map(map: &HeatMap) -> Result<()> {
+    let HeatMap { name, rows, columns, numbers, .. } = map;
+    if rows.names.len() != numbers.len() {
+        bail!("the heat map `{name}` has {} names for {} rows", rows.names.len(), numbers.len());
+    }
+    if name.is_empty() {
+        bail!("the heat map `{}` has no name", map.title);
+    }
+    for row in numbers {
+        if row.len() != columns.names.len() {
+            bail!(
+                "a row of the heat map `{name}` has {} numbers for {} columns",
+                row.len(),
+                columns.names.len()
+            );
+        }
+        row.iter().try_for_each(|number| finite(name, (*number).into()))?;
+    }
+    Ok(())
+}
+
 fn check_table(table: &Table) -> Result<()> {
     for row in &table.rows {
         if row.len() != table.columns.len() {
@@ -241,6 +275,11 @@ mod tests {
         series.x.push(2.into());
         refused(vec![Output::Series(series)], "2 abscissas and 1 numbers");
         refused(vec![Output::Table(Table::new("t").exact("a", "").row([]))], "0 entries for 1 columns");
+        let mut map = HeatMap::exact("m", "", "").columns("x", 0..2);
+        refused(vec![Output::HeatMap(map.clone()), Output::HeatMap(map.clone())], "twice");
+        refused(vec![Output::HeatMap(HeatMap::exact("", "Which?", ""))], "`Which?` has no name");
+        map.push(0, [1.0]);
+        refused(vec![Output::HeatMap(map)], "1 numbers for 2 columns");
         refused(vec![Output::Figure(Figure::new("f", "").series(["s"]))], "series `s`");
         refused(vec![Output::Figure(Figure::new("f", "").limit("v", ""))], "value `v`");
         cell(vec![value("a", 1.0), Output::Series(Series::exact("s", "").point(1, None::<f64>))])

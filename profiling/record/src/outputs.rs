@@ -1,7 +1,9 @@
 //! Light builders for what a cell says, so that a chapter reads as prose:
 //! `Series::measured("kernel", "GB/s").point(n, rate)`.
 
-use crate::{Abscissa, Axis, Column, Entry, Figure, Kind, Limit, Point, Scale, Series, Table};
+use crate::{
+    Abscissa, Axis, Colours, Column, Edge, Entry, Figure, HeatMap, Kind, Limit, Point, Scale, Series, Table,
+};
 
 impl Series {
     /// Numbers that every device gives alike: results, counts.
@@ -112,6 +114,87 @@ impl Figure {
     pub fn limit(mut self, value: impl Into<String>, label: impl Into<String>) -> Self {
         self.limits.push(Limit { value: value.into(), label: label.into() });
         self
+    }
+}
+
+impl HeatMap {
+    /// Numbers that every device gives alike, with the map's title (the question or the finding) and one sentence for who
+    /// cannot see it.
+    pub fn exact(name: impl Into<String>, title: impl Into<String>, alt: impl Into<String>) -> Self {
+        Self::new(name.into(), title.into(), alt.into(), Kind::Exact)
+    }
+
+    /// Numbers that differ from run to run.
+    pub fn measured(name: impl Into<String>, title: impl Into<String>, alt: impl Into<String>) -> Self {
+        Self::new(name.into(), title.into(), alt.into(), Kind::Measured)
+    }
+
+    /// The numbers are amounts of something: the more, the darker.
+    pub fn amounts(mut self, label: impl Into<String>, unit: impl Into<String>) -> Self {
+        (self.label, self.unit, self.colours) = (label.into(), unit.into(), Colours::Amount);
+        self
+    }
+
+    /// The numbers are names of something, such as a block's or a warp's number: equal ones have one colour.
+    pub fn identities(mut self, label: impl Into<String>) -> Self {
+        (self.label, self.colours) = (label.into(), Colours::Identity);
+        self
+    }
+
+    /// What a column is, and the columns' names, left to right.
+    pub fn columns<N: ToString>(
+        mut self,
+        label: impl Into<String>,
+        names: impl IntoIterator<Item = N>,
+    ) -> Self {
+        self.columns = Edge::new(label.into(), names);
+        self
+    }
+
+    /// What a row is. The rows themselves come by [`push`](Self::push).
+    pub fn rows(mut self, label: impl Into<String>) -> Self {
+        self.rows.label = label.into();
+        self
+    }
+
+    /// Adds a row below the others: its name and one number for each column.
+    pub fn push<N: Into<Option<f64>>>(&mut self, name: impl ToString, numbers: impl IntoIterator<Item = N>) {
+        self.rows.names.push(name.to_string());
+        self.numbers.push(numbers.into_iter().map(Into::into).collect());
+    }
+
+    /// The same as a table: a row's name stands in its first column, and an empty square has no number.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(&self.name).column(self.rows.label.clone(), String::new(), self.kind);
+        for column in &self.columns.names {
+            table = table.column(column.clone(), self.unit.clone(), self.kind);
+        }
+        for (name, numbers) in self.rows.names.iter().zip(&self.numbers) {
+            let entries = numbers.iter().map(|number| number.map_or(Entry::NeedsGpu(()), Entry::Number));
+            table.push(std::iter::once(Entry::from(name.as_str())).chain(entries));
+        }
+        table
+    }
+
+    fn new(name: String, title: String, alt: String, kind: Kind) -> Self {
+        Self {
+            name,
+            title,
+            alt,
+            kind,
+            label: String::new(),
+            unit: String::new(),
+            colours: Colours::default(),
+            rows: Edge::default(),
+            columns: Edge::default(),
+            numbers: Vec::new(),
+        }
+    }
+}
+
+impl Edge {
+    fn new<N: ToString>(label: String, names: impl IntoIterator<Item = N>) -> Self {
+        Self { label, names: names.into_iter().map(|name| name.to_string()).collect() }
     }
 }
 

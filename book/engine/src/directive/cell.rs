@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use record::{Cell, Entry, Figure, Kind, Output, Record, Table};
+use record::{Cell, Entry, Figure, HeatMap, Kind, Output, Record, Table};
 
 use super::{Page, checked};
 use crate::html::{self, OutputInput, Shown, StateInput};
-use crate::plot::{self, Curve, FigureInput, Line, TimelineInput};
+use crate::plot::{self, Curve, FigureInput, HeatMapInput, Line, TimelineInput};
 use crate::records::{EMULATED, GPU, LOCAL, Loaded, State, speed_ratio};
 use crate::reference::{Reference, known_chapter, record};
 
@@ -62,7 +62,10 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
     let mut drawn_from = cells.iter().map(|(_, cell)| *cell).chain(own_cell);
     let figure = drawn_from.find_map(|cell| choose_figure(cell, reference.name.as_deref()));
     let Some(figure) = figure else {
-        return timelines(page, &reference, &cells);
+        return match heat_maps(page, &reference, &cells, own.as_ref()) {
+            maps if maps.is_empty() => timelines(page, &reference, &cells),
+            maps => checked(maps),
+        };
     };
     let mut curves = Vec::new();
     let mut limits = Vec::new();
@@ -230,6 +233,7 @@ fn kind(output: &Output) -> Kind {
         Output::Series(series) => series.kind,
         Output::Table(table) if table.columns.iter().all(|column| column.kind == Kind::Exact) => Kind::Exact,
         Output::Table(_) | Output::Timeline(_) => Kind::Measured,
+        Output::HeatMap(map) => map.kind,
         // Drawn by `plot`; a figure goes with whichever record gives measured outputs.
         Output::Figure(_) => Kind::Measured,
     }
@@ -254,6 +258,48 @@ fn fill_in<'a>(output: &'a Output, table: &'a Table, emulated: &Cell) -> Cow<'a,
         }
     }
     Cow::Owned(Output::Table(filled))
+}
+
+/// The heat map of that name, or the cell's only one: the recorded one, and the reader's own where it is another.
+fn heat_maps(
+    page: &Page<'_>,
+    reference: &Reference,
+    cells: &[(&Source<'_>, &Cell)],
+    own: Option<&Source<'_>>,
+) -> String {
+    let chosen = |cell| choose_heat_map(cell, reference.name.as_deref());
+    let recorded = cells.iter().find_map(|(source, cell)| {
+        let map = chosen(cell)?;
+        source.gives(map.kind, cells).then_some((*source, map))
+    });
+    let mine = own.and_then(|own| Some((own, chosen(own.cell?)?)));
+    let same = matches!((recorded, mine), (Some((_, recorded)), Some((_, mine))) if recorded.numbers == mine.numbers);
+    let shown = recorded
+        .map(|found| (found, false))
+        .into_iter()
+        .chain(mine.filter(|_| !same).map(|found| (found, true)));
+    shown
+        .map(|((source, map), own)| {
+            plot::heat_map(&HeatMapInput {
+                id: page.unique_id(&format!("plot-{}-{}-{}", reference.chapter, reference.cell, map.name)),
+                map,
+                device: source.device(),
+                own,
+                same,
+            })
+        })
+        .collect()
+}
+
+fn choose_heat_map<'a>(cell: &'a Cell, name: Option<&str>) -> Option<&'a HeatMap> {
+    let mut maps = cell.outputs.iter().filter_map(|output| match output {
+        Output::HeatMap(map) => Some(map),
+        _ => None,
+    });
+    match name {
+        Some(name) => maps.find(|map| map.name == name),
+        None => maps.next().filter(|_| maps.next().is_none()),
+    }
 }
 
 /// The figure of that name, or the cell's only one.
@@ -314,6 +360,7 @@ fn timelines(
                 }))
             }
             Output::Figure(figure) => figures.push(&figure.name),
+            Output::HeatMap(map) => figures.push(&map.name),
             _ => {}
         }
     }

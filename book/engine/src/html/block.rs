@@ -63,6 +63,12 @@ fn outputs(input: &OutputInput<'_>, cell: &str) -> String {
         })
         .flatten()
         .collect();
+    let has_map = input
+        .recorded
+        .iter()
+        .chain(&input.own)
+        .flat_map(|shown| &shown.outputs)
+        .any(|output| matches!(output, Output::HeatMap(_)));
 
     let tables: Vec<&Table> = pairs
         .iter()
@@ -109,7 +115,7 @@ fn outputs(input: &OutputInput<'_>, cell: &str) -> String {
     if !values.is_empty() {
         html += &table::values(values_from, own_device, &values);
     }
-    if html.is_empty() && figures.is_empty() {
+    if html.is_empty() && figures.is_empty() && !has_map {
         let waiting = "<p class=\"lab-note\">Nothing has come out of this cell yet.</p>\n";
         return waiting.to_owned();
     }
@@ -159,6 +165,7 @@ fn same_name(a: &Output, b: &Output) -> bool {
         (Output::Table(a), Output::Table(b)) => a.name == b.name,
         (Output::Figure(a), Output::Figure(b)) => a.name == b.name,
         (Output::Timeline(a), Output::Timeline(b)) => a.title == b.title,
+        (Output::HeatMap(a), Output::HeatMap(b)) => a.name == b.name,
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Inline SVG from records: curves over an abscissa, bars, and timelines.
+//! Inline SVG from records: curves over an abscissa, bars, heat maps, and timelines.
 //!
 //! Every figure is drawn twice, for a wide page and for a phone, because a picture that is scaled down to 360 px has labels
 //! that nobody can read; the theme shows one of them. The same data stands below as a table, from which the read-out under
@@ -7,6 +7,7 @@
 mod axis;
 mod bars;
 mod chart;
+mod heat;
 mod labels;
 mod span;
 mod svg;
@@ -15,7 +16,7 @@ mod table;
 use std::fmt::Write as _;
 
 use plotters::style::{IntoFont, RGBColor, TextStyle};
-use record::{Axis, Figure, Kind, Scale, Series, Timeline, Value, format};
+use record::{Axis, Figure, HeatMap, Kind, Scale, Series, Timeline, Value, format};
 
 use crate::html::escape;
 
@@ -69,6 +70,20 @@ pub struct TimelineInput<'a> {
     pub own: bool,
 }
 
+/// A heat map with whose it is.
+pub struct HeatMapInput<'a> {
+    /// The HTML id, unique on the page.
+    pub id: String,
+    /// The numbers.
+    pub map: &'a HeatMap,
+    /// Whose it is.
+    pub device: &'a str,
+    /// The reader's own or recorded.
+    pub own: bool,
+    /// The reader's own is the same as this recorded one.
+    pub same: bool,
+}
+
 /// `<figure>` with inline SVG, a folded table of the same data, and alternative text. No blank line in it.
 pub fn figure(input: &FigureInput<'_>) -> String {
     let (shown, notes) = worth_drawing(input);
@@ -94,6 +109,21 @@ pub fn timeline(input: &TimelineInput<'_>) -> String {
         html += &span::timeline(input, layout);
     }
     html += &folded_table(&table::of_timeline(input.timeline));
+    html += "</figure>\n";
+    html
+}
+
+/// `<figure>` of coloured squares. No blank line in it.
+pub fn heat_map(input: &HeatMapInput<'_>) -> String {
+    let mut html = opening(&input.id, &input.map.title);
+    html += &sources([(input.device, input.own)], true);
+    for layout in &LAYOUTS {
+        html += &heat::heat_map(input, layout);
+    }
+    if input.same {
+        html += "<p class=\"lab-note\">Yours is the same.</p>\n";
+    }
+    html += &folded_table(&heat::table(input.map));
     html += "</figure>\n";
     html
 }

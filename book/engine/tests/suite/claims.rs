@@ -54,7 +54,7 @@ fn mixed_units_fail_with_page_and_line() {
 #[test]
 fn what_is_missing_fails_with_page_and_line() {
     assert_snapshot!(problems("ch01-sample.copies.trip@emulated > 0"), @"book/src/ch01-sample.md:4: `ch01-sample.copies.trip@emulated` has no value in the emulated record: a time that needs a GPU");
-    assert_snapshot!(problems("ch01-sample.copies.nothing > 0"), @"book/src/ch01-sample.md:4: cell `copies` of ch01-sample has no value, series or table `nothing`; there are: elements, ceiling, trip, rate, sectors, strides");
+    assert_snapshot!(problems("ch01-sample.copies.nothing > 0"), @"book/src/ch01-sample.md:4: cell `copies` of ch01-sample has no value, series or table `nothing`; there are: elements, ceiling, trip, rate, sectors, strides, banks");
     assert_snapshot!(problems("ch01-sample.run.device == 1"), @"book/src/ch01-sample.md:4: `ch01-sample.run.device` is a word, and a claim compares numbers");
     assert_snapshot!(problems("ch01-sample.copies.trip"), @"book/src/ch01-sample.md:4: a claim compares: it needs one of < <= > >= == !=");
 }

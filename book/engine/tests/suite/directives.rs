@@ -147,7 +147,7 @@ fn what_names_nothing_fails_with_page_and_line() {
     assert_snapshot!(problems("one\n{{#lab out ch01-sample.nothing}}\n"), @"book/src/ch01-sample.md:2: ch01-sample has no cell `nothing`; there are: copies, words");
     assert_snapshot!(problems("{{#lab out ch99-nothing.copies}}\n"), @"book/src/ch01-sample.md:1: there is no chapter `ch99-nothing`; there are: ch01-sample");
     assert_snapshot!(problems("{{#lab val ch01.copies.elements}}\n"), @"book/src/ch01-sample.md:1: references name the whole crate: write ch01-sample for ch01");
-    assert_snapshot!(problems("a {{#lab val ch01-sample.copies.nothing}} b\n"), @"book/src/ch01-sample.md:1: cell `copies` of ch01-sample has no value, series or table `nothing`; there are: elements, ceiling, trip, rate, sectors, strides");
+    assert_snapshot!(problems("a {{#lab val ch01-sample.copies.nothing}} b\n"), @"book/src/ch01-sample.md:1: cell `copies` of ch01-sample has no value, series or table `nothing`; there are: elements, ceiling, trip, rate, sectors, strides, banks");
     assert_snapshot!(problems("{{#lab val ch01-sample.copies.rate}}\n"), @"book/src/ch01-sample.md:1: `rate` of cell `copies` is a series: add one of [8] [16]");
     assert_snapshot!(problems("{{#lab val ch01-sample.copies.rate[9]}}\n"), @"book/src/ch01-sample.md:1: series `rate` of cell `copies` has nothing at [9]; it has [8] [16]");
     assert_snapshot!(problems("{{#lab val ch01-sample.run.nothing}}\n"), @"book/src/ch01-sample.md:1: the provenance of ch01-sample (h200) has no `nothing`; there are: seconds, device, compute_capability, cuda_driver, driver, host_cpu, os, rustc, cudarc, opt_level, commit, date");
@@ -207,6 +207,32 @@ fn the_readers_own_run_stands_beside_the_recorded_one() {
     let after = fixture.html();
     assert!(!before.contains("A100") && after.contains("A100"), "{after}");
     assert!(after.contains("other hardware"), "{after}");
+}
+
+#[test]
+fn a_heat_map_is_drawn_and_its_numbers_are_referred_to() {
+    let page = "{{#lab plot ch01-sample.copies.banks}}\n\nIt takes {{#lab val ch01-sample.copies.banks[column, 0]}} \
+                steps.\n\n{{#lab claim ch01-sample.copies.banks[column, 0] == 4 * ch01-sample.copies.banks[row, 3]}}\n";
+    let fixture = Fixture::new(page);
+    assert_eq!(lines(&fixture.build()), "");
+    let html = fixture.html();
+    assert!(html.contains("Which bank does each lane want?") && html.contains("h8 heat"), "{html}");
+    assert!(html.contains("(emulated)") && html.contains(">4</span> steps"), "{html}");
+
+    // The reader's own is drawn where it is another, and else said to be the same.
+    let mut own = fixture.fresh("emulated");
+    fixture.save("local", &own);
+    assert_eq!(lines(&fixture.build()), "");
+    let html = fixture.html();
+    assert!(html.contains("Yours is the same.") && html.matches("<figure").count() == 1, "{html}");
+    for output in own.cells.iter_mut().flat_map(|cell| &mut cell.outputs) {
+        if let record::Output::HeatMap(map) = output {
+            map.numbers[1][0] = Some(2.0);
+        }
+    }
+    fixture.save("local", &own);
+    assert_eq!(lines(&fixture.build()), "");
+    assert_eq!(fixture.html().matches("<figure").count(), 2);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use book::root::Root;
 use book::static_book::{self, Options, Problem};
 use record::{
-    Axis, Cell, Figure, Input, InputKind, Kind, Output, Provenance, Record, SCHEMA, Series, Status, Table,
-    Text, Value,
+    Axis, Cell, Figure, HeatMap, Input, InputKind, Kind, Output, Provenance, Record, SCHEMA, Series, Status,
+    Table, Text, Value,
 };
 use tempfile::TempDir;
 
@@ -221,6 +221,12 @@ fn copies(emulated: bool) -> Cell {
         .y(Axis::linear("rate", "GB/s"))
         .series(["rate"])
         .limit("ceiling", "copy kernel");
+    let mut banks = HeatMap::exact("banks", "Which bank does each lane want?", "Two rows.")
+        .amounts("lanes", "")
+        .rows("access")
+        .columns("bank", 0..4);
+    banks.push("row", [count(1.0); 4]);
+    banks.push("column", [count(4.0), count(0.0), count(0.0), count(0.0)]);
     Cell {
         id: "copies".into(),
         title: "Copies at several strides".into(),
@@ -238,6 +244,7 @@ fn copies(emulated: bool) -> Cell {
             Output::Series(sectors),
             Output::Table(table),
             Output::Figure(figure),
+            Output::HeatMap(banks),
         ],
     }
 }

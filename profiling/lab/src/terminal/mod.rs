@@ -1,6 +1,7 @@
 //! A cell's outputs in a terminal of 80 columns: the same that the page shows, with sketches for figures.
 
 mod bars;
+mod heat;
 mod plot;
 mod table;
 
@@ -32,6 +33,7 @@ pub(crate) fn cell(cell: &Cell) -> String {
             Output::Series(series) if is_drawn(cell, series) => continue,
             Output::Series(series) => table::lines(&series_table(series)),
             Output::Figure(figure) => self::figure(cell, figure),
+            Output::HeatMap(map) => heat::lines(map),
             Output::Timeline(timeline) => format!("{} (a timeline: see the page)", timeline.title),
         };
         for line in block.trim_end().lines() {

@@ -1,4 +1,4 @@
-use record::{Axis, Cell, Entry, Figure, Kind, Output, Point, Series, Table, Text, Value};
+use record::{Axis, Cell, Entry, Figure, HeatMap, Kind, Output, Point, Series, Table, Text, Value};
 
 use super::*;
 
@@ -129,4 +129,22 @@ fn a_short_logarithmic_axis_has_more_than_one_number() {
     for tick in ["2 µs ┤", "5 µs ┤", "10", "20"] {
         assert!(text.contains(tick), "{tick}: {text}");
     }
+}
+
+#[test]
+fn a_heat_map_is_numbers_or_shades() {
+    let map = |columns: u32| {
+        let mut map = HeatMap::exact("m", "Which bank?", "")
+            .amounts("lanes", "")
+            .rows("access")
+            .columns("bank", 0..columns);
+        map.push("row", (0..columns).map(|_| 1.0));
+        map.push("column", (0..columns).map(|bank| if bank == 0 { Some(32.0) } else { None }));
+        rendered(vec![Output::HeatMap(map)])
+    };
+    assert!(map(4).contains("row      1  1  1  1\n"), "{}", map(4));
+    assert!(map(4).contains("column  32\n"), "{}", map(4));
+    assert!(map(32).contains("· is none, █ is 32") && map(32).contains("column  █······"), "{}", map(32));
+    assert!(map(32).lines().chain(map(100).lines()).all(|line| line.chars().count() <= 80));
+    assert!(map(100).contains("see the page"), "{}", map(100));
 }
