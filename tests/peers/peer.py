@@ -13,6 +13,7 @@ import numpy as np
 
 N = 1 << 28  # floats in each vector when only the kernel is timed
 N_END_TO_END = 1 << 26  # floats when the copies are timed too
+SIDE = 8192  # width and height of chapter 2's plane
 REPEATS = 25
 
 
@@ -29,6 +30,16 @@ def check(a, b, c):
     for part in (slice(0, 4096), slice(n // 2, n // 2 + 4096), slice(max(0, n - 4096), n)):
         if not np.array_equal(c[part], a[part] + b[part]):
             sys.exit(f"wrong sum in {part}")
+
+
+def check_plane(block, thread):
+    """Stops unless every element of the plane names the block of 32 x 8 threads, and the thread, that owns it."""
+    height, width = block.shape
+    y, x = np.mgrid[0:height, 0:width].astype(np.uint32)
+    if not np.array_equal(block, y // 8 * ((width + 31) // 32) + x // 32):
+        sys.exit("wrong blocks")
+    if not np.array_equal(thread, y % 8 * 32 + x % 32):
+        sys.exit("wrong threads")
 
 
 def median_seconds(work, repeats=REPEATS):
@@ -84,3 +95,8 @@ def report(peer, version, kernel_seconds, launch, end_to_end):
             }
         )
     )
+
+
+def report_rate(peer, version, moved, seconds):
+    """Prints the line that a chapter reads: GB/s of a kernel that moves so many bytes in so many seconds."""
+    print(json.dumps({"peer": peer, "version": version, "gbps": moved / seconds / 1e9}))

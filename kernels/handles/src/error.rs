@@ -57,6 +57,13 @@ pub enum Error {
         /// Threads in each.
         threads: u32,
     },
+    /// More rows or layers of blocks than a grid in two or three dimensions can have.
+    Rows {
+        /// The kernel.
+        kernel: &'static str,
+        /// The rows or layers that were wanted.
+        rows: u128,
+    },
     /// The driver refused the launch, or reports the failure of earlier work.
     Launch {
         /// The kernel.
@@ -97,6 +104,11 @@ impl fmt::Display for Error {
                 "launching {kernel}: {blocks} blocks of {threads} threads exceed the {} blocks of a grid; launch it on \
                  parts of the data",
                 crate::handle::MOST_BLOCKS
+            ),
+            Error::Rows { kernel, rows } => write!(
+                formatter,
+                "launching {kernel}: {rows} rows (or layers) of blocks exceed the {} of a grid; launch it on parts of the data",
+                crate::handle::MOST_ROWS_OF_BLOCKS
             ),
             Error::Launch { kernel, source } => write!(formatter, "launching {kernel}: {source}"),
         }
@@ -139,5 +151,10 @@ mod tests {
         );
         let grid = Error::Grid { kernel, blocks: 1 << 40, threads: 256 };
         assert!(grid.to_string().contains("exceed the 2147483647 blocks of a grid"), "{grid}");
+        let rows = Error::Rows { kernel: "transpose_01_naive", rows: 70_000 };
+        assert!(
+            rows.to_string().contains("70000 rows (or layers) of blocks exceed the 65535 of a grid"),
+            "{rows}"
+        );
     }
 }

@@ -19,6 +19,9 @@ pub const BLOCK: u32 = 256;
 /// A grid's first dimension has at most this many blocks, on every device.
 pub(crate) const MOST_BLOCKS: u32 = i32::MAX as u32;
 
+/// A grid's second and third dimension have at most this many blocks, on every device.
+pub(crate) const MOST_ROWS_OF_BLOCKS: u32 = u16::MAX as u32;
+
 /// A loaded kernel.
 #[derive(Debug)]
 pub struct Handle {
@@ -31,20 +34,35 @@ pub struct Handle {
 /// The launch shape that a kernel gets unless the caller gives one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    blocks: u128,
-    threads: u32,
+    blocks: (u128, u128, u128),
+    threads: (u32, u32, u32),
     resident: bool,
 }
 
 impl Shape {
     /// At least so many threads, in blocks of [`BLOCK`].
     pub const fn threads(threads: u128) -> Self {
-        Self { blocks: threads.div_ceil(BLOCK as u128), threads: BLOCK, resident: false }
+        Self::blocks_of(threads.div_ceil(BLOCK as u128), BLOCK)
     }
 
     /// So many blocks of one warp.
     pub const fn blocks(blocks: u128) -> Self {
-        Self { blocks, threads: 32, resident: false }
+        Self::blocks_of(blocks, 32)
+    }
+
+    /// So many blocks of so many threads.
+    pub const fn blocks_of(blocks: u128, threads: u32) -> Self {
+        Self { blocks: (blocks, 1, 1), threads: (threads, 1, 1), resident: false }
+    }
+
+    /// A grid in two dimensions: so many blocks along x and y, each of so many threads along x and y.
+    pub const fn plane(blocks: (u128, u128), threads: (u32, u32)) -> Self {
+        Self { blocks: (blocks.0, blocks.1, 1), threads: (threads.0, threads.1, 1), resident: false }
+    }
+
+    /// A grid in three dimensions: so many blocks along x, y and z, each of so many threads along x, y and z.
+    pub const fn volume(blocks: (u128, u128, u128), threads: (u32, u32, u32)) -> Self {
+        Self { blocks, threads, resident: false }
     }
 
     /// As [`threads`](Self::threads), but no more blocks than the device holds at once: for kernels that stride.
@@ -88,18 +106,21 @@ impl Handle {
 
     /// The blocks and threads that a shape means on this device.
     pub(crate) fn config(&self, shape: Shape) -> Result<LaunchConfig, Error> {
-        let mut blocks = shape.blocks;
+        let (mut blocks, rows, layers) = shape.blocks;
+        let threads = shape.threads.0 * shape.threads.1 * shape.threads.2;
         if shape.resident {
-            blocks = blocks.min(self.resident_blocks(shape.threads)?.into());
+            blocks = blocks.min(self.resident_blocks(threads)?.into());
         }
-        match u32::try_from(blocks) {
-            Ok(blocks) if blocks <= MOST_BLOCKS => Ok(LaunchConfig {
-                grid_dim: (blocks, 1, 1),
-                block_dim: (shape.threads, 1, 1),
-                shared_mem_bytes: 0,
-            }),
-            _ => Err(Error::Grid { kernel: self.name(), blocks, threads: shape.threads }),
-        }
+        let within = |blocks: u128, most: u32| u32::try_from(blocks).ok().filter(|&blocks| blocks <= most);
+        let across =
+            within(blocks, MOST_BLOCKS).ok_or(Error::Grid { kernel: self.name(), blocks, threads })?;
+        let further =
+            |rows| within(rows, MOST_ROWS_OF_BLOCKS).ok_or(Error::Rows { kernel: self.name(), rows });
+        Ok(LaunchConfig {
+            grid_dim: (across, further(rows)?, further(layers)?),
+            block_dim: shape.threads,
+            shared_mem_bytes: 0,
+        })
     }
 
     /// How many blocks of this kernel the device holds at once.
@@ -264,9 +285,12 @@ mod tests {
 
     #[test]
     fn shapes_cover_what_they_say() {
-        let blocks = |shape: Shape| shape.blocks;
+        let blocks = |shape: Shape| shape.blocks.0;
         assert_eq!([0, 1, 256, 257].map(|n| blocks(Shape::threads(n))), [0, 1, 1, 2]);
         assert_eq!(blocks(Shape::threads(u128::from(u64::MAX))), 1 << 56);
+        assert_eq!(Shape::blocks(5), Shape::blocks_of(5, 32));
+        assert_eq!(Shape::blocks_of(5, 32), Shape::plane((5, 1), (32, 1)));
+        assert_eq!(Shape::plane((5, 2), (8, 4)), Shape::volume((5, 2, 1), (8, 4, 1)));
         assert!(Shape::resident(1).resident);
     }
 }

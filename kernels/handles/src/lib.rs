@@ -66,6 +66,60 @@ pub use handle::{BLOCK, Handle, Shape};
 pub use image::{Image, Parameter, loaded};
 
 kernel! {
+    /// Several ways through the same work, step 1: neighbouring threads go different ways.
+    DIVERGENCE_01_BY_LANE: fn divergence_01_by_lane(
+        input: &[f32; n], output: &mut [f32; n], n: u64, ways: u32, rounds: u32
+    );
+    shape = Shape::blocks_of(n.div_ceil(1024), 1024);
+}
+
+kernel! {
+    /// Several ways through the same work, step 2: all threads of a warp go the same way.
+    DIVERGENCE_02_BY_WARP: fn divergence_02_by_warp(
+        input: &[f32; n], output: &mut [f32; n], n: u64, ways: u32, rounds: u32
+    );
+    shape = Shape::blocks_of(n.div_ceil(1024), 1024);
+}
+
+kernel! {
+    /// Threads with unequal amounts of work.
+    DIVERGENCE_03_UNEVEN: fn divergence_03_uneven(rounds: &[u32; n], output: &mut [f32; n], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Who writes which element, in one dimension.
+    INDEX_01_LINE: fn index_01_line(block: &mut [u32; n], thread: &mut [u32; n], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Who writes which element, in two dimensions.
+    INDEX_02_PLANE: fn index_02_plane(
+        block: &mut [u32; width * height], thread: &mut [u32; width * height], width: u32, height: u32
+    );
+    shape = Shape::plane((width.div_ceil(32), height.div_ceil(8)), (32, 8));
+}
+
+kernel! {
+    /// Who writes which element, in three dimensions.
+    INDEX_03_VOLUME: fn index_03_volume(
+        block: &mut [u32; width * height * depth], thread: &mut [u32; width * height * depth],
+        width: u32, height: u32, depth: u32
+    );
+    shape = Shape::volume((width.div_ceil(32), height.div_ceil(4), depth.div_ceil(2)), (32, 4, 2));
+}
+
+kernel! {
+    /// Blocks that take their time, and say where and when they ran.
+    SCHEDULE_01_SPIN: fn schedule_01_spin(
+        multiprocessor: &mut [u32; blocks], begin: &mut [u64; blocks], end: &mut [u64; blocks],
+        blocks: u32, cycles: u32, unequal: u32
+    );
+    shape = Shape::blocks(blocks);
+}
+
+kernel! {
     /// Does nothing: what a launch costs.
     LAUNCH_01_EMPTY: fn launch_01_empty();
     shape = Shape::blocks(1);
@@ -111,10 +165,17 @@ image! {
 }
 
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 7] = [
+pub static ALL: [&Image; 14] = [
     &COPY_01_FLOAT4,
+    &DIVERGENCE_01_BY_LANE,
+    &DIVERGENCE_02_BY_WARP,
+    &DIVERGENCE_03_UNEVEN,
+    &INDEX_01_LINE,
+    &INDEX_02_PLANE,
+    &INDEX_03_VOLUME,
     &LAUNCH_01_EMPTY,
     &MACHINE_01_WHO_AM_I,
+    &SCHEDULE_01_SPIN,
     &VECTOR_ADD_01_SCALAR,
     &VECTOR_ADD_02_GRID_STRIDE,
     &VECTOR_ADD_03_FLOAT4,

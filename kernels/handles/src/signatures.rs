@@ -50,8 +50,10 @@ fn declared() -> impl Iterator<Item = (&'static Image, Vec<String>)> {
 
 /// A `__global__` function's parameters, written as a declaration writes them.
 fn cuda_parameters(source: &str, name: &str) -> Vec<String> {
-    let head = format!("extern \"C\" __global__ void {name}(");
-    let (_, rest) = source.split_once(&head).unwrap_or_else(|| panic!("{name}.cu has no `{head}`"));
+    // Launch bounds may stand between the two.
+    let (head, name) = ("extern \"C\" __global__ void", format!(" {name}("));
+    let rest = source.split_once(head).and_then(|(_, rest)| rest.split_once(&name));
+    let (_, rest) = rest.unwrap_or_else(|| panic!("a source has no `{head}` … `{name}`"));
     let (list, _) = rest.split_once(')').unwrap();
     list.split(',').map(str::trim).filter(|parameter| !parameter.is_empty()).map(cuda_parameter).collect()
 }

@@ -89,6 +89,12 @@ pub fn is_emulated(context: &CudaContext) -> bool {
     context.name().is_ok_and(|name| is_emulated_name(&name))
 }
 
+/// Readings of a clock of the device, such as `%globaltimer` or `clock64()`, for who draws or compares them. `None` on the
+/// emulated GPU, whose clocks count instructions.
+pub fn device_clock<T>(readings: T) -> Option<T> {
+    (!is_emulated_in_use()).then_some(readings)
+}
+
 /// Whether this process runs on the emulated GPU. Without a driver in place there is nothing to run on, nor to time.
 pub(crate) fn is_emulated_in_use() -> bool {
     prepared().is_some_and(|driver| driver.emulated)

@@ -42,7 +42,7 @@ pub use record::{Abscissa, Axis, Entry, Figure, HeatMap, Lane, Point, Series, Sp
 pub use cell::Cell;
 pub use chapter::{CellSpec, Chapter, cell};
 pub use counts::Counts;
-pub use device::{DeviceChoice, is_emulated, open_device, prepare_device, what_is_missing};
+pub use device::{DeviceChoice, device_clock, is_emulated, open_device, prepare_device, what_is_missing};
 pub use messages::driver_messages;
 pub use range::{Range, range};
 pub use run::main;

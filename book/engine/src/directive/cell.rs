@@ -63,7 +63,7 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
     let figure = drawn_from.find_map(|cell| choose_figure(cell, reference.name.as_deref()));
     let Some(figure) = figure else {
         return match heat_maps(page, &reference, &cells, own.as_ref()) {
-            maps if maps.is_empty() => timelines(page, &reference, &cells),
+            maps if maps.is_empty() => timelines(page, &reference, &cells, own.as_ref()),
             maps => checked(maps),
         };
     };
@@ -344,19 +344,23 @@ fn timelines(
     page: &Page<'_>,
     reference: &Reference,
     cells: &[(&Source<'_>, &Cell)],
+    own: Option<&Source<'_>>,
 ) -> Result<String, String> {
     let mut html = String::new();
-    let outputs =
-        cells.iter().flat_map(|(source, cell)| cell.outputs.iter().map(move |output| (source, output)));
+    let recorded = cells.iter().map(|(source, cell)| (*source, *cell, false));
+    let mine = own.and_then(|own| Some((own, own.cell?, true)));
+    let outputs = recorded
+        .chain(mine)
+        .flat_map(|(source, cell, own)| cell.outputs.iter().map(move |output| (source, output, own)));
     let mut figures: Vec<&str> = Vec::new();
-    for (source, output) in outputs {
+    for (source, output, own) in outputs {
         match output {
             Output::Timeline(timeline) if reference.name.is_none() => {
                 html.push_str(&plot::timeline(&TimelineInput {
                     id: page.unique_id(&format!("plot-{}-{}", reference.chapter, reference.cell)),
                     timeline,
                     device: source.device(),
-                    own: false,
+                    own,
                 }))
             }
             Output::Figure(figure) => figures.push(&figure.name),
