@@ -1058,6 +1058,7 @@ fn limits(cell: &mut Cell) -> Result<()> {
 
 fn peers(cell: &mut Cell) -> Result<()> {
     cell.progress(1 + PYTHON_PEERS.len() as u64);
+    cell.value("side", cell.parameter("side")? as f64, "");
     let mut table = Table::new("peers")
         .measured("written in", "")
         .measured("version", "")

@@ -57,6 +57,9 @@ pub struct Launch {
 pub struct Expect {
     /// How many bytes a thread moves with one load or store.
     pub bytes_per_access: u32,
+    /// Whether warps may split at a branch.
+    #[serde(default = "yes")]
+    pub divergence: bool,
 }
 
 /// The exercises of a chapter, in the chapter's order. The chapter may be a crate's whole name.
@@ -115,6 +118,10 @@ pub fn hole(source: &str) -> Result<[&str; 3]> {
 
 fn one() -> u32 {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[cfg(test)]

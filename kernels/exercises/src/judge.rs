@@ -7,7 +7,7 @@ use crate::run::{Counts, Observation, a, b};
 pub fn judge(about: &About, seen: &Observation) -> Option<String> {
     outside(about, seen).or_else(|| unwritten(about, seen)).or_else(|| wrong_sum(seen)).or_else(|| {
         let counts = seen.counts.filter(|_| seen.n >= ENOUGH_TO_COUNT)?;
-        accesses(about, seen.n, counts)
+        accesses(about, seen.n, counts).or_else(|| divergence(about, seen.n, counts))
     })
 }
 
@@ -141,6 +141,20 @@ fn accesses(about: &About, n: usize, counts: Counts) -> Option<String> {
     })
 }
 
+/// Warps that split where they should not.
+fn divergence(about: &About, n: usize, counts: Counts) -> Option<String> {
+    // At the end of the data a warp or two may split: some of its threads have no element.
+    let splits = counts.divergent_branches;
+    (!about.expect.divergence && splits > 8).then(|| {
+        format!(
+            "The sums are right, but warps split at a branch {} times in {} elements: some of their threads went one way and \
+             some the other, one after the other. Choose the elements so that the 32 threads of a warp go the same way.",
+            number(splits as usize),
+            number(n)
+        )
+    })
+}
+
 /// The thread whose element this is, if the index is the usual one.
 fn owner(about: &About, seen: &Observation, element: usize) -> String {
     let block = about.launch.threads_in_block as usize;
@@ -231,10 +245,28 @@ mod tests {
     }
 
     #[test]
+    fn warps_that_split_are_counted() {
+        let exercises = find(&compiler::workspace_root(), "ch02").unwrap();
+        let about = exercises.into_iter().find(|exercise| exercise.name == "agree").unwrap().about;
+        let mut seen = right(&about, 65_537);
+        for (divergent_branches, wrong) in [(2, false), (2049, true)] {
+            seen.counts = Some(Counts { divergent_branches, ..Counts::default() });
+            let verdict = judge(&about, &seen).unwrap_or_default();
+            assert_eq!(verdict.contains("warps split at a branch 2049 times"), wrong, "{verdict}");
+        }
+    }
+
+    #[test]
     fn counts_tell_how_memory_was_used() {
         let n = 65_537;
         let counts = |load_requests, load_sectors, store_requests, store_sectors| {
-            let counts = Counts { load_requests, load_sectors, store_requests, store_sectors };
+            let counts = Counts {
+                load_requests,
+                load_sectors,
+                store_requests,
+                store_sectors,
+                divergent_branches: 0,
+            };
             move |seen: &mut Observation| seen.counts = Some(counts)
         };
         let floors =

@@ -62,6 +62,9 @@ pub struct Counts {
     /// 32-byte sectors that they touched.
     #[serde(rename = "global_store_sectors")]
     pub store_sectors: u64,
+    /// Branches at which the threads of a warp went different ways.
+    #[serde(rename = "branches_divergent")]
+    pub divergent_branches: u64,
 }
 
 /// Why there is nothing to observe.
