@@ -431,6 +431,24 @@ fn banks(cell: &mut Cell) -> Result<()> {
         table.push(row![step.name(), stores / 32, loads / 32, (loads - 32) / 32]);
     }
     cell.table(table);
+
+    let mut layout = HeatMap::exact(
+        "layout",
+        "Where the swizzled tile keeps its columns",
+        "A grid of 32 rows by 32 banks: column 0 of the tile runs down the diagonal, and every other column along a broken \
+         one, so that no column meets a bank twice.",
+    )
+    .identities("column of the tile")
+    .rows("row of the tile")
+    .columns("bank", 0..BANKS as u32);
+    for row in 0..32 {
+        let mut columns = [0.0; BANKS];
+        for (column, word) in Step::Swizzled.stored(row).enumerate() {
+            columns[word % BANKS] = column as f64;
+        }
+        layout.push(row, columns);
+    }
+    cell.heat_map(layout);
     Ok(())
 }
 
@@ -451,7 +469,7 @@ fn counts(cell: &mut Cell) -> Result<()> {
     for step in Step::ALL {
         let (_, counts) = cell.counts(|| transpose(step, &a, rows, columns))?;
         for launch in counts {
-            let count = |counter| launch.get(counter).unwrap_or(f64::NAN);
+            let count = |counter: &str| launch.get(counter).unwrap_or(f64::NAN);
             let each = |of: &str, per: &str| match count(per) {
                 0.0 => lab::Entry::from("–"),
                 per => lab::Entry::from(count(of) / per),
@@ -608,7 +626,8 @@ fn constant(cell: &mut Cell) -> Result<()> {
 
 /// As many threads as the device holds at once.
 fn threads_at_once(context: &CudaContext) -> Result<u32> {
-    let attribute = |attribute| Ok::<_, anyhow::Error>(context.attribute(attribute)?.unsigned_abs());
+    let attribute =
+        |attribute| Ok::<_, anyhow::Error>(context.attribute(attribute)?.unsigned_abs());
     let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
     let threads = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
     Ok(multiprocessors * threads)
@@ -665,8 +684,7 @@ fn registers(cell: &mut Cell) -> Result<()> {
         let counts = counted(cell, &stream, || launch(0))?;
         let time = timing::device(stream.cu_stream(), launch)?;
         let (result, some) = (stream.clone_dtoh(&c)?, n.min(4096));
-        let values: Vec<f32> =
-            (0..DEPTH * some).map(|i| a.at(i / some * n + i % some)).collect();
+        let values: Vec<f32> = (0..DEPTH * some).map(|i| a.at(i / some * n + i % some)).collect();
         for (i, expected) in cpu::spread(&values, some).into_iter().enumerate() {
             ensure!(
                 (f64::from(result[i]) - expected).abs() <= TOLERANCE * expected,
@@ -690,12 +708,7 @@ fn registers(cell: &mut Cell) -> Result<()> {
                 0.0 => lab::Entry::from("–"),
                 loads => lab::Entry::from(count("local_load_sectors") / loads),
             };
-            traffic.push(row![
-                name,
-                loads / warps,
-                count("local_store_requests") / warps,
-                sectors
-            ]);
+            traffic.push(row![name, loads / warps, count("local_store_requests") / warps, sectors]);
         }
     }
     cell.table(table);
@@ -715,8 +728,9 @@ fn footprints(cell: &mut Cell) -> Result<()> {
     let a = Numbers::new(&stream, largest, 1)?;
     let mut reader = Reader::new(&context, &stream)?;
     let mut rate = Series::measured("rate", "GB/s").label("read again and again");
-    let sizes: Vec<usize> =
-        std::iter::successors(Some(1 << 18), |n| Some(2 * n)).take_while(|&n| n <= largest).collect();
+    let sizes: Vec<usize> = std::iter::successors(Some(1 << 18), |n| Some(2 * n))
+        .take_while(|&n| n <= largest)
+        .collect();
     cell.progress(sizes.len() as u64);
 
     for n in sizes {
@@ -1028,10 +1042,9 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     cell.measured("cuda_ratio", pairs.map(|pairs| pairs.speed), "");
     if let Some(pairs) = pairs {
         let bytes = 2 * FLOAT * side * side;
-        for (language, version, time) in [
-            ("Rust, this chapter", "", pairs.ours),
-            ("CUDA C++", library.version(), pairs.theirs),
-        ] {
+        for (language, version, time) in
+            [("Rust, this chapter", "", pairs.ours), ("CUDA C++", library.version(), pairs.theirs)]
+        {
             table.push(row![language, version, time.gigabytes_per_second(bytes)]);
         }
     }
