@@ -507,7 +507,7 @@ fn ladder(cell: &mut Cell) -> Result<()> {
     let mut rate = Series::measured("rate", "GB/s").label("transpose");
     let mut time = Series::measured("time", "s");
     let mut of_copy = Series::measured("of_copy", "");
-    let mut ceiling = None;
+    let (mut ceiling, mut floor) = (None, None);
     cell.progress(Step::ALL.len() as u64);
 
     for step in Step::ALL {
@@ -527,8 +527,12 @@ fn ladder(cell: &mut Cell) -> Result<()> {
         time.push(step.name(), pairs.map(|pairs| pairs.ours.seconds()));
         of_copy.push(step.name(), pairs.map(|pairs| pairs.speed));
         ceiling = pairs.map(|pairs| pairs.theirs.gigabytes_per_second(bytes));
+        floor = pairs.map(|pairs| pairs.theirs.seconds());
     }
     // ANCHOR_END: ladder
+    cell.measured("side", side as f64, "");
+    cell.measured("bytes", bytes as f64, "B");
+    cell.measured("floor", floor, "s");
     cell.measured("copy", ceiling, "GB/s");
     cell.series(rate);
     cell.series(time);
@@ -913,6 +917,13 @@ fn levels(cell: &mut Cell) -> Result<()> {
         .measured("latency in cycles", "");
     let mut rate = Series::measured("rate", "GB/s").label("read");
     let mut time = Series::measured("latency", "s").label("one load");
+    // By Little's law: what arrives in a second, times the seconds that it is under way.
+    let rate_of_memory = memory_rate.and_then(|rate| rate.value);
+    let under_way = rate_of_memory.zip(memory_step.and_then(|step| step.time.value));
+    let under_way = under_way.map(|(rate, seconds)| rate * 1e9 * seconds);
+    cell.measured("under_way", under_way, "B");
+    let threads = f64::from(threads_at_once(&context)?);
+    cell.measured("under_way_a_thread", under_way.map(|bytes| bytes / threads), "B");
     let kept = registers * FLOAT as f64;
     table.push(row!["registers", kept, kept * multiprocessors, "–", "–", "–"]);
     let total = context.total_mem()? as f64;
