@@ -105,17 +105,24 @@ fn without_nvrtc_and_python_one_sentence_says_what_is_missing() {
 
 #[test]
 fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
-    for (name, wrong) in [
-        ("guard", "Only c[0] was written, by all 1024 threads."),
-        ("grid_stride", "Only the first 1024 of 65,537 elements were written"),
-        ("float4", "load requests where 1026 would do"),
+    for (chapter, name, wrong) in [
+        ("ch01", "guard", "Only c[0] was written, by all 1024 threads."),
+        ("ch01", "grid_stride", "Only the first 1024 of 65,537 elements were written"),
+        ("ch01", "float4", "load requests where 1026 would do"),
+        ("ch02", "plane", "was never written"),
+        ("ch02", "warps", "each load request touched 16 sectors where 4 would do"),
+        ("ch02", "agree", "warps split at a branch 2049 times in 65,537 elements"),
+        ("ch03", "coalesced", "each load request touched 32 sectors where 4 would do"),
+        ("ch03", "padding", "32 passes through the banks where 1 would do, 31 conflicts a request"),
+        ("ch03", "swizzle", "32 passes through the banks where 1 would do, 31 conflicts a request"),
+        ("ch03", "edges", "c has 65 rows and 33 columns"),
     ] {
-        let output = exercise(name, None);
+        let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         assert!(text(&output).contains(wrong), "{}", text(&output));
 
-        let solution = workspace().join(format!("kernels/exercises/ch01_{name}.solution.cu"));
-        let output = exercise(name, Some(&solution));
+        let solution = workspace().join(format!("kernels/exercises/{chapter}_{name}.solution.cu"));
+        let output = exercise(chapter, name, Some(&solution));
         assert!(output.status.success(), "{}", text(&output));
         assert!(text(&output).contains("solved"), "{}", text(&output));
     }
@@ -174,23 +181,64 @@ fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
             "16 bytes went to an address",
         ),
     ] {
-        let folder = TempDir::new().unwrap();
-        let path = workspace().join(format!("kernels/exercises/ch01_{name}.cu"));
-        let source = fs::read_to_string(path).unwrap();
-        let (before, rest) = source.split_once("    // Your turn: begin.\n").unwrap();
-        let (_, after) = rest.split_once("    // Your turn: end.\n").unwrap();
-        let attempt = folder.path().join("attempt.cu");
-        fs::write(&attempt, format!("{before}{hole}\n{after}")).unwrap();
-        let output = exercise(name, Some(&attempt));
-        assert_eq!(output.status.code(), Some(1), "{hole}: {}", text(&output));
-        assert!(text(&output).contains(wrong), "{hole}: {}", text(&output));
+        check_attempt("ch01", name, &hole, wrong);
     }
 }
 
-/// `cargo book exercise ch01 NAME` on the emulated GPU.
-fn exercise(name: &str, file: Option<&Path>) -> Output {
+#[test]
+fn wrong_attempts_on_a_matrix_are_explained_too() {
+    let rows = "for (unsigned int k = 0; k < 32; k += 8) {
+        unsigned int row = blockIdx.y * 32 + threadIdx.y + k, column = blockIdx.x * 32 + threadIdx.x;
+        size_t i = (size_t)row * columns + column;";
+    let store = "c[(size_t)(row + k) * rows + column] = tile[threadIdx.x][threadIdx.y + k];";
+    let copy = |guard: &str| format!("for (unsigned int k = 0; k < TILE; k += 8) {{ {guard} {store} }}");
+    for (name, hole, wrong) in [
+        ("coalesced", format!("{rows} c[i] = a[i] + a[i]; }}"), "past the end"),
+        ("coalesced", format!("{rows} if (row < rows) c[i] = a[i] + a[i]; }}"), "past the end"),
+        (
+            "coalesced",
+            format!(
+                "{rows} if (row < rows && column < columns) c[(size_t)column * rows + row] = a[i] + a[i]; }}"
+            ),
+            "c[0][1] holds a[1][0], and should hold a[0][1]",
+        ),
+        (
+            "coalesced",
+            format!(
+                "{rows} float x = *(const volatile float*)(a + i); if (row < rows && column < columns) c[i] = x + x; }}"
+            ),
+            "With 33 × 65 elements the device stopped the kernel",
+        ),
+        ("padding", "__shared__ float tile[TILE][TILE + 2];".into(), "2 passes through the banks"),
+        ("padding", "__shared__ float tile[TILE][TILE + 16];".into(), "16 passes through the banks"),
+        ("swizzle", "return row;".into(), "and should hold a[0][0]"),
+        ("swizzle", "return 31 - column;".into(), "31 conflicts a request"),
+        ("edges", copy("if (row + k < rows && column < columns)"), "the other way round than a"),
+        ("edges", copy("if (row + k < columns)"), "past the end"),
+    ] {
+        check_attempt("ch03", name, &hole, wrong);
+    }
+}
+
+/// The exercise with this in its hole is not solved, and the check says these words.
+#[track_caller]
+fn check_attempt(chapter: &str, name: &str, hole: &str, wrong: &str) {
+    let folder = TempDir::new().unwrap();
+    let path = workspace().join(format!("kernels/exercises/{chapter}_{name}.cu"));
+    let source = fs::read_to_string(path).unwrap();
+    let (before, rest) = source.split_once("    // Your turn: begin.\n").unwrap();
+    let (_, after) = rest.split_once("    // Your turn: end.\n").unwrap();
+    let attempt = folder.path().join("attempt.cu");
+    fs::write(&attempt, format!("{before}{hole}\n{after}")).unwrap();
+    let output = exercise(chapter, name, Some(&attempt));
+    assert_eq!(output.status.code(), Some(1), "{hole}: {}", text(&output));
+    assert!(text(&output).contains(wrong), "{hole}: {}", text(&output));
+}
+
+/// `cargo book exercise CHAPTER NAME` on the emulated GPU.
+fn exercise(chapter: &str, name: &str, file: Option<&Path>) -> Output {
     let mut command = program("exercises");
-    command.current_dir(workspace()).args(["ch01", name]);
+    command.current_dir(workspace()).args([chapter, name]);
     if let Some(file) = file {
         command.arg("--file").arg(file);
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::matrix::Matrix;
+
 /// An exercise.
 #[derive(Clone, Debug)]
 pub struct Exercise {
@@ -35,6 +37,9 @@ pub struct About {
     pub launch: Launch,
     /// What the check expects besides right sums.
     pub expect: Expect,
+    /// Where the kernel works on a matrix, and not on vectors: what it makes of it. Then the launch is one block of 32 × 8
+    /// threads for each 32 × 32 elements.
+    pub matrix: Option<Matrix>,
 }
 
 /// How the check launches the kernel.
@@ -128,8 +133,10 @@ fn yes() -> bool {
 mod tests {
     use super::*;
 
+    /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        find(&compiler::workspace_root(), "ch01-raw-kernel").unwrap()
+        let chapters = ["ch01-raw-kernel", "ch02-threads-blocks-grid", "ch03-memory-hierarchy"];
+        chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
     fn read(path: &str) -> String {
@@ -137,9 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn chapter_1_has_three_in_order() {
-        let names: Vec<String> = exercises().into_iter().map(|exercise| exercise.name).collect();
-        assert_eq!(names, ["guard", "grid_stride", "float4"]);
+    fn exercises_come_in_the_order_of_their_chapter() {
+        let names = |chapter| -> Vec<String> {
+            let exercises = find(&compiler::workspace_root(), chapter).unwrap();
+            exercises.into_iter().map(|exercise| exercise.name).collect()
+        };
+        assert_eq!(names("ch01"), ["guard", "grid_stride", "float4"]);
+        assert_eq!(names("ch02"), ["plane", "warps", "agree"]);
+        assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
     }
 
     #[test]

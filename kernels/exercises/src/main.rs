@@ -10,7 +10,10 @@ use clap::Parser;
 use compiler::{Compiler, KernelSource};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUresult;
-use exercises::{Attempt, Exercise, SIZES, Stop, confine, find, hole, judge, observe};
+use exercises::{
+    Attempt, Exercise, MATRICES, Matrix, SIZES, Stop, confine, fence, find, hole, judge, look, observe,
+    verdict,
+};
 use lab::DeviceChoice;
 
 /// Checks the kernels of an exercise and explains what is wrong.
@@ -149,6 +152,9 @@ impl<'a> Checker<'a> {
             Err(error) => return Ok(Some(format!("It does not compile:\n{error}"))),
         };
         let kernel = exercise.kernel();
+        if let Some(matrix) = &exercise.about.matrix {
+            return self.check_matrix(matrix, &kernel, &ptx);
+        }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
         for n in SIZES {
             match observe(&self.context, &attempt, n, self.counters.as_deref()) {
@@ -169,6 +175,62 @@ impl<'a> Checker<'a> {
             bail!("the emulated GPU wrote no counts, so the check is incomplete");
         }
         Ok(None)
+    }
+
+    /// What is wrong with a kernel on a matrix; `None` if nothing is.
+    fn check_matrix(&self, matrix: &Matrix, kernel: &str, ptx: &str) -> Result<Option<String>> {
+        for size in MATRICES {
+            let wrong = match look(&self.context, (kernel, ptx), size, self.counters.as_deref()) {
+                Ok(seen) => verdict(matrix, &seen),
+                Err(stop) => Some(self.stopped_on(kernel, size, stop)?),
+            };
+            if wrong.is_some() {
+                return Ok(wrong);
+            }
+        }
+        for size in MATRICES {
+            if let Err(stop) = fence(&self.context, (kernel, ptx), size) {
+                return self.stopped_on(kernel, size, stop).map(Some);
+            }
+        }
+        if self.counters.as_ref().is_some_and(|file| !file.exists()) {
+            bail!("the emulated GPU wrote no counts, so the check is incomplete");
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with a kernel on a matrix that could not be observed.
+    fn stopped_on(&self, kernel: &str, (rows, columns): (u32, u32), stop: Stop) -> Result<String> {
+        let error = match stop {
+            Stop::Signature => {
+                return Ok(format!(
+                    "The kernel must keep its name and its parameters: `{kernel}(const float* a, float* c, unsigned int \
+                     rows, unsigned int columns)`."
+                ));
+            }
+            Stop::Setup(error) => bail!("running {kernel}: {error}"),
+            Stop::Kernel(error, _) => error,
+        };
+        let reason = match error.0 {
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => {
+                "it reached memory that is not part of a, of c or of the tile: both indices of an element must be inside"
+            }
+            CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
+            _ => "it failed",
+        };
+        Ok(format!(
+            "With {rows} × {columns} elements the device stopped the kernel, because {reason} ({:?}). {}",
+            error.0,
+            self.who()
+        ))
+    }
+
+    /// Who names the thread that went astray.
+    fn who(&self) -> &'static str {
+        match self.counters {
+            Some(_) => "The report above names the thread and the line.",
+            None => "A GPU does not say which thread it was: `--device emulated` does.",
+        }
     }
 
     /// What is wrong with a kernel that could not be observed.
@@ -192,13 +254,10 @@ impl<'a> Checker<'a> {
             CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
             _ => "it failed",
         };
-        let more = match self.counters {
-            Some(_) => "The report above names the thread and the line.",
-            None => "A GPU does not say which thread it was: `--device emulated` does.",
-        };
         Ok(Some(format!(
-            "With n = {n} the device stopped the kernel, because {reason} ({:?}). {more}",
-            error.0
+            "With n = {n} the device stopped the kernel, because {reason} ({:?}). {}",
+            error.0,
+            self.who()
         )))
     }
 }

@@ -14,10 +14,10 @@ use crate::exercise::Launch;
 pub const SIZES: [usize; 6] = [1000, 65_537, 33, 31, 1, 0];
 
 /// Elements in front of and behind the result that no thread may touch. A multiple of every alignment.
-const MARGIN: usize = 4096;
+pub(crate) const MARGIN: usize = 4096;
 
 /// What lies where nothing has been written: a NaN that no sum gives.
-const UNTOUCHED: u32 = 0x7fc0_a11e;
+pub(crate) const UNTOUCHED: u32 = 0x7fc0_a11e;
 
 /// A reader's kernel, compiled.
 #[derive(Clone, Copy, Debug)]

@@ -164,9 +164,163 @@ image! {
     VECTOR_ADD_04_NO_GUARD: vector_add_04_no_guard;
 }
 
+kernel! {
+    /// Copy with 4-byte loads and stores.
+    COPY_02_SCALAR: fn copy_02_scalar(a: &[f32; n], c: &mut [f32; n], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Copy with 8-byte loads and stores.
+    COPY_03_FLOAT2: fn copy_03_float2(a: &[f32; n], c: &mut [f32; n], n: u64);
+    shape = Shape::threads(n.div_ceil(2));
+    alignment = 8;
+}
+
+kernel! {
+    /// Gathers every `stride`-th float.
+    COPY_04_STRIDED: fn copy_04_strided(a: &[f32; n * stride], c: &mut [f32; n], n: u64, stride: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Copies floats that begin at element `offset`.
+    COPY_05_OFFSET: fn copy_05_offset(a: &[f32; n + offset], c: &mut [f32; n], n: u64, offset: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Moves particles along x, from an array of structs of 8 floats.
+    ADVANCE_01_STRUCTS: fn advance_01_structs(particles: &[f32; 8 * n], moved: &mut [f32; n], dt: f32, n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Moves particles along x, from a struct of arrays.
+    ADVANCE_02_ARRAYS: fn advance_02_arrays(x: &[f32; n], vx: &[f32; n], moved: &mut [f32; n], dt: f32, n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Transpose, step 1: read along the rows, write along the columns.
+    TRANSPOSE_01_NAIVE: fn transpose_01_naive(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((columns.div_ceil(32), rows.div_ceil(32)), (32, 8));
+}
+
+kernel! {
+    /// Transpose, step 2: a tile of shared memory between reading and writing.
+    TRANSPOSE_02_TILED: fn transpose_02_tiled(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((columns.div_ceil(32), rows.div_ceil(32)), (32, 8));
+}
+
+kernel! {
+    /// Transpose, step 3: the tile has a column more than it needs, against bank conflicts.
+    TRANSPOSE_03_PADDED: fn transpose_03_padded(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((columns.div_ceil(32), rows.div_ceil(32)), (32, 8));
+}
+
+kernel! {
+    /// Transpose, step 4: the columns of the tile are exchanged, against bank conflicts.
+    TRANSPOSE_04_SWIZZLED: fn transpose_04_swizzled(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((columns.div_ceil(32), rows.div_ceil(32)), (32, 8));
+}
+
+kernel! {
+    /// Transpose, step 5: 16 bytes at a time, 16 elements a thread.
+    TRANSPOSE_05_WIDE: fn transpose_05_wide(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((columns.div_ceil(64), rows.div_ceil(64)), (16, 16));
+    alignment = 16;
+}
+
+kernel! {
+    /// Transpose, step 6: the blocks go along the rows of the result.
+    TRANSPOSE_06_ORDER: fn transpose_06_order(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((rows.div_ceil(64), columns.div_ceil(64)), (16, 16));
+    alignment = 16;
+}
+
+kernel! {
+    /// Transpose, a failure: without shared memory.
+    TRANSPOSE_07_REGISTERS: fn transpose_07_registers(a: &[f32; rows * columns], c: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::plane((rows.div_ceil(64), columns.div_ceil(32)), (8, 8));
+    alignment = 16;
+}
+
+kernel! {
+    /// Follows a table in constant memory, with `distinct` different addresses in a warp.
+    CONSTANT_01_LOOKUP: fn constant_01_lookup(c: &mut [u32; n], distinct: u32, steps: u32, n: u32);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Follows the same table in global memory.
+    CONSTANT_02_GLOBAL: fn constant_02_global(table: &[u32; 256], c: &mut [u32; n], distinct: u32, steps: u32, n: u32);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// How far the 64 values of a column lie below their maximum, with the values in registers.
+    SPREAD_01_REGISTERS: fn spread_01_registers(a: &[f32; 64 * n], c: &mut [f32; n], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// The same with the values in local memory.
+    SPREAD_02_LOCAL: fn spread_02_local(a: &[f32; 64 * n], c: &mut [f32; n], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// The same with too few registers, so that some of the values are spilled.
+    SPREAD_03_SPILLED: fn spread_03_spilled(a: &[f32; 64 * n], c: &mut [f32; n], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Reads the same floats `rounds` times, past the L1 cache. `n` is a power of two.
+    READ_01_L2: fn read_01_l2(a: &[f32; n], sums: &mut [f32; threads], n: u64, rounds: u32, threads: u32);
+    shape = Shape::threads(threads);
+    alignment = 16;
+}
+
+kernel! {
+    /// Every block reads the same 16 KB `rounds` times, by the L1 cache.
+    READ_02_L1: fn read_02_l1(a: &[f32; 4096], sums: &mut [f32; 1024 * blocks], rounds: u32, blocks: u32);
+    shape = Shape::blocks_of(blocks, 1024);
+    alignment = 16;
+}
+
+kernel! {
+    /// Every block reads the same 16 KB `rounds` times, from its shared memory.
+    READ_03_SHARED: fn read_03_shared(a: &[f32; 4096], sums: &mut [f32; 1024 * blocks], rounds: u32, blocks: u32);
+    shape = Shape::blocks_of(blocks, 1024);
+    alignment = 16;
+}
+
+image! {
+    /// One thread follows a chain through global memory. There is no typed handle: whoever launches it answers for where
+    /// the chain leads.
+    CHASE_01_GLOBAL: chase_01_global;
+}
+
+image! {
+    /// One thread follows a chain through shared memory. There is no typed handle, as above.
+    CHASE_02_SHARED: chase_02_shared;
+}
+
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 14] = [
+pub static ALL: [&Image; 37] = [
+    &ADVANCE_01_STRUCTS,
+    &ADVANCE_02_ARRAYS,
+    &CHASE_01_GLOBAL,
+    &CHASE_02_SHARED,
+    &CONSTANT_01_LOOKUP,
+    &CONSTANT_02_GLOBAL,
     &COPY_01_FLOAT4,
+    &COPY_02_SCALAR,
+    &COPY_03_FLOAT2,
+    &COPY_04_STRIDED,
+    &COPY_05_OFFSET,
     &DIVERGENCE_01_BY_LANE,
     &DIVERGENCE_02_BY_WARP,
     &DIVERGENCE_03_UNEVEN,
@@ -175,7 +329,20 @@ pub static ALL: [&Image; 14] = [
     &INDEX_03_VOLUME,
     &LAUNCH_01_EMPTY,
     &MACHINE_01_WHO_AM_I,
+    &READ_01_L2,
+    &READ_02_L1,
+    &READ_03_SHARED,
     &SCHEDULE_01_SPIN,
+    &SPREAD_01_REGISTERS,
+    &SPREAD_02_LOCAL,
+    &SPREAD_03_SPILLED,
+    &TRANSPOSE_01_NAIVE,
+    &TRANSPOSE_02_TILED,
+    &TRANSPOSE_03_PADDED,
+    &TRANSPOSE_04_SWIZZLED,
+    &TRANSPOSE_05_WIDE,
+    &TRANSPOSE_06_ORDER,
+    &TRANSPOSE_07_REGISTERS,
     &VECTOR_ADD_01_SCALAR,
     &VECTOR_ADD_02_GRID_STRIDE,
     &VECTOR_ADD_03_FLOAT4,

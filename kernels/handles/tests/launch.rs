@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use kernels::{
-    Error, copy_01_float4, launch_01_empty, machine_01_who_am_i, vector_add_01_scalar,
+    Error, copy_01_float4, launch_01_empty, machine_01_who_am_i, transpose_01_naive, vector_add_01_scalar,
     vector_add_02_grid_stride, vector_add_03_float4,
 };
 
@@ -155,4 +155,21 @@ fn a_slice_between_16_byte_boundaries_is_an_error_for_wide_loads() -> Result<()>
     let error = kernel.launch(&stream, arguments).unwrap_err();
     assert!(matches!(error, Error::Alignment { argument: "b", elements: 4, .. }), "{error}");
     Ok(())
+}
+
+#[test]
+fn more_rows_of_blocks_than_a_plane_has_are_an_error() -> Result<()> {
+    use transpose_01_naive::{Arguments, Kernel};
+    let context = lab::open_device()?;
+    let kernel = Kernel::load(&context)?;
+    let stream = context.default_stream();
+    let most = 32 * 65_535u32;
+    let a = stream.alloc_zeros::<f32>(most as usize + 1)?;
+    let mut c = stream.alloc_zeros::<f32>(most as usize + 1)?;
+    let arguments = Arguments { a: &a, c: &mut c, rows: most + 1, columns: 1 };
+    let error = kernel.launch(&stream, arguments).unwrap_err().to_string();
+    assert!(error.contains("65536 rows of blocks exceed the 65535 of a grid"), "{error}");
+    // Along x a grid has room for it.
+    kernel.launch(&stream, Arguments { a: &a, c: &mut c, rows: 1, columns: most + 1 })?;
+    Ok(stream.synchronize()?)
 }

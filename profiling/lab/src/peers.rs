@@ -3,6 +3,7 @@
 //! The sources lie in `tests/peers`, or in a bundle's `peers`. Nothing here is needed to run a chapter: where a compiler or
 //! a package is missing, the caller gets one sentence that says so.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -100,9 +101,18 @@ impl Report {
 /// # Errors
 /// [`Missing`] says whether Python or a package was not found, or how the program ended.
 pub fn python(script: &str) -> Result<Report, Missing> {
+    python_with(script, &[])
+}
+
+/// As [`python`], with arguments, such as the path of a kernel that the peer alternates with its own.
+///
+/// # Errors
+/// As [`python`].
+pub fn python_with(script: &str, arguments: &[&OsStr]) -> Result<Report, Missing> {
     let path = find_source(script)?;
     let mut child = Command::new("python3")
         .arg(&path)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
