@@ -404,9 +404,9 @@ fn divergence(cell: &mut Cell) -> Result<()> {
     let mut table = Table::new("counts")
         .exact("ways", "")
         .exact("neighbours differ: warp instructions", "")
-        .exact("divergent branches", "")
+        .exact("neighbours differ: divergent branches", "")
         .exact("warps differ: warp instructions", "")
-        .exact("divergent branches, warps", "");
+        .exact("warps differ: divergent branches", "");
     cell.progress(2 * ways.len() as u64);
     let mut counted: BTreeMap<u32, Vec<Option<f64>>> = BTreeMap::new();
     for decides in Decides::ALL {

@@ -62,9 +62,14 @@ pub(super) fn plot(page: &Page<'_>, arguments: &str) -> Result<String, String> {
     let mut drawn_from = cells.iter().map(|(_, cell)| *cell).chain(own_cell);
     let figure = drawn_from.find_map(|cell| choose_figure(cell, reference.name.as_deref()));
     let Some(figure) = figure else {
+        let is_map = cells.iter().any(|(_, cell)| choose_heat_map(cell, reference.name.as_deref()).is_some());
         return match heat_maps(page, &reference, &cells, own.as_ref()) {
-            maps if maps.is_empty() => timelines(page, &reference, &cells, own.as_ref()),
-            maps => checked(maps),
+            maps if !maps.is_empty() => checked(maps),
+            // It is measured, and the record that measured it is not there.
+            _ if is_map => Err(record(page.records, reference.gpu.as_deref().unwrap_or(GPU), chapter)
+                .err()
+                .unwrap_or_else(|| format!("`{reference}` is in no record that it is read from"))),
+            _ => timelines(page, &reference, &cells, own.as_ref()),
         };
     };
     let mut curves = Vec::new();
