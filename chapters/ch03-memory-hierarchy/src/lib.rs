@@ -738,7 +738,7 @@ fn footprints(cell: &mut Cell) -> Result<()> {
     cell.progress(sizes.len() as u64);
 
     for n in sizes {
-        cell.tick(&format!("{} MB", FLOAT * n >> 20));
+        cell.tick(&format!("{} MB", (FLOAT * n) >> 20));
         let rounds = largest / n; // the same number of bytes each time
         rate.push(FLOAT * n, reader.l2(&a, n, rounds)?);
     }
