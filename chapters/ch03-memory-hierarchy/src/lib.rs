@@ -104,7 +104,7 @@ fn strides(cell: &mut Cell) -> Result<()> {
     let n = cell.largest(cell.parameter("gathered")?);
     let a = Numbers::new(&stream, n * STRIDES[STRIDES.len() - 1], 1)?;
     let mut c = stream.alloc_zeros::<f32>(n)?;
-    let mut sectors = Series::exact("sectors_per_request", "");
+    let mut sectors = Series::exact("sectors_per_request", "").label("one load");
     let mut useful = Series::measured("useful", "GB/s").label("4 bytes in, 4 bytes out");
     let mut fetched = Series::measured("fetched", "GB/s").label("the sectors in, 4 bytes out");
     cell.progress(STRIDES.len() as u64 + 1);
@@ -357,7 +357,7 @@ fn structs(cell: &mut Cell) -> Result<()> {
 fn odd_sizes(cell: &mut Cell) -> Result<()> {
     let mut table = Table::new("wrong").exact("rows × columns", "");
     for step in Step::ALL {
-        table = table.exact(format!("{}: wrong", step.name()), "");
+        table = table.exact(step.name(), "");
     }
     for (rows, columns) in [
         (1, 1),
@@ -410,7 +410,7 @@ fn banks(cell: &mut Cell) -> Result<()> {
         );
         let mut map = HeatMap::exact(step.name(), title, alt)
             .amounts("lanes that want the bank", "")
-            .rows("column that is read")
+            .rows("column")
             .columns("bank", 0..BANKS as u32);
         for column in 0..32 {
             let lanes = addresses::lanes_per_bank(step.loaded(column));
@@ -439,7 +439,7 @@ fn banks(cell: &mut Cell) -> Result<()> {
          one, so that no column meets a bank twice.",
     )
     .identities("column of the tile")
-    .rows("row of the tile")
+    .rows("row")
     .columns("bank", 0..BANKS as u32);
     for row in 0..32 {
         let mut columns = [0.0; BANKS];
@@ -506,7 +506,7 @@ fn ladder(cell: &mut Cell) -> Result<()> {
     let bytes = 2 * n * FLOAT; // each float is read once and written once: the floor
     let mut rate = Series::measured("rate", "GB/s").label("transpose");
     let mut time = Series::measured("time", "s");
-    let mut of_copy = Series::measured("of_copy", "");
+    let mut of_copy = Series::measured("of_copy", "%");
     let (mut ceiling, mut floor) = (None, None);
     cell.progress(Step::ALL.len() as u64);
 
@@ -525,7 +525,7 @@ fn ladder(cell: &mut Cell) -> Result<()> {
         holds_transpose(&stream, &a, &c, side)?;
         rate.push(step.name(), pairs.map(|pairs| pairs.ours.gigabytes_per_second(bytes)));
         time.push(step.name(), pairs.map(|pairs| pairs.ours.seconds()));
-        of_copy.push(step.name(), pairs.map(|pairs| pairs.speed));
+        of_copy.push(step.name(), pairs.map(|pairs| percent(pairs.speed)));
         ceiling = pairs.map(|pairs| pairs.theirs.gigabytes_per_second(bytes));
         floor = pairs.map(|pairs| pairs.theirs.seconds());
     }
@@ -548,6 +548,12 @@ fn ladder(cell: &mut Cell) -> Result<()> {
         .limit("copy", "copy kernel, measured in turn"),
     );
     Ok(())
+}
+
+/// A ratio in hundredths.
+fn percent(Point { value, low, high, samples }: Point) -> Point {
+    let [value, low, high] = [value, low, high].map(|ratio| ratio.map(|ratio| 100.0 * ratio));
+    Point { value, low, high, samples }
 }
 
 /// The side of the matrix that is timed.
@@ -738,7 +744,7 @@ fn footprints(cell: &mut Cell) -> Result<()> {
     cell.progress(sizes.len() as u64);
 
     for n in sizes {
-        cell.tick(&format!("{} MB", FLOAT * n >> 20));
+        cell.tick(&format!("{} MB", (FLOAT * n) >> 20));
         let rounds = largest / n; // the same number of bytes each time
         rate.push(FLOAT * n, reader.l2(&a, n, rounds)?);
     }
