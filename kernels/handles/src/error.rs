@@ -57,6 +57,17 @@ pub enum Error {
         /// Threads in each.
         threads: u32,
     },
+    /// An argument is larger than the kernel can handle.
+    Limit {
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// Its value.
+        value: u128,
+        /// The largest value that the kernel is right for.
+        most: u128,
+    },
     /// The driver refused the launch, or reports the failure of earlier work.
     Launch {
         /// The kernel.
@@ -97,6 +108,11 @@ impl fmt::Display for Error {
                 "launching {kernel}: {blocks} blocks of {threads} threads exceed the {} blocks of a grid; launch it on \
                  parts of the data",
                 crate::handle::MOST_BLOCKS
+            ),
+            Error::Limit { kernel, argument, value, most } => write!(
+                formatter,
+                "launching {kernel}: `{argument}` is {value}, and this kernel is right up to {most}; take another step of \
+                 the same operation"
             ),
             Error::Launch { kernel, source } => write!(formatter, "launching {kernel}: {source}"),
         }
@@ -139,5 +155,11 @@ mod tests {
         );
         let grid = Error::Grid { kernel, blocks: 1 << 40, threads: 256 };
         assert!(grid.to_string().contains("exceed the 2147483647 blocks of a grid"), "{grid}");
+        let limit = Error::Limit { kernel, argument: "columns", value: 4097, most: 4096 };
+        assert_eq!(
+            limit.to_string(),
+            "launching vector_add_03_float4: `columns` is 4097, and this kernel is right up to 4096; take another step of \
+             the same operation"
+        );
     }
 }

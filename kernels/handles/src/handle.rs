@@ -34,17 +34,36 @@ pub struct Shape {
     blocks: u128,
     threads: u32,
     resident: bool,
+    limit: Option<Limit>,
+}
+
+/// The largest value of an argument that a kernel is right for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    argument: &'static str,
+    value: u128,
+    most: u128,
 }
 
 impl Shape {
     /// At least so many threads, in blocks of [`BLOCK`].
     pub const fn threads(threads: u128) -> Self {
-        Self { blocks: threads.div_ceil(BLOCK as u128), threads: BLOCK, resident: false }
+        Self { blocks: threads.div_ceil(BLOCK as u128), threads: BLOCK, resident: false, limit: None }
     }
 
     /// So many blocks of one warp.
     pub const fn blocks(blocks: u128) -> Self {
-        Self { blocks, threads: 32, resident: false }
+        Self::blocks_of(blocks, 32)
+    }
+
+    /// So many blocks of so many threads.
+    pub const fn blocks_of(blocks: u128, threads: u32) -> Self {
+        Self { blocks, threads, resident: false, limit: None }
+    }
+
+    /// The same shape, for a kernel that is right only as long as an argument is at most this large.
+    pub const fn limited(self, argument: &'static str, value: u128, most: u128) -> Self {
+        Self { limit: Some(Limit { argument, value, most }), ..self }
     }
 
     /// As [`threads`](Self::threads), but no more blocks than the device holds at once: for kernels that stride.
@@ -88,6 +107,11 @@ impl Handle {
 
     /// The blocks and threads that a shape means on this device.
     pub(crate) fn config(&self, shape: Shape) -> Result<LaunchConfig, Error> {
+        if let Some(Limit { argument, value, most }) = shape.limit
+            && value > most
+        {
+            return Err(Error::Limit { kernel: self.name(), argument, value, most });
+        }
         let mut blocks = shape.blocks;
         if shape.resident {
             blocks = blocks.min(self.resident_blocks(shape.threads)?.into());
@@ -268,5 +292,7 @@ mod tests {
         assert_eq!([0, 1, 256, 257].map(|n| blocks(Shape::threads(n))), [0, 1, 1, 2]);
         assert_eq!(blocks(Shape::threads(u128::from(u64::MAX))), 1 << 56);
         assert!(Shape::resident(1).resident);
+        assert_eq!(Shape::blocks(7), Shape::blocks_of(7, 32));
+        assert_eq!(Shape::blocks_of(7, 512).threads, 512);
     }
 }
