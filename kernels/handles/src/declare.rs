@@ -118,7 +118,10 @@ macro_rules! kernel {
                 /// be too large, or the driver refuses.
                 #[inline]
                 pub fn launch(&self, stream: &CudaStream, arguments: Arguments<'_>) -> Result<(), Error> {
-                    $(let $integer = kernel!(@extent arguments.$integer);)*
+                    $(
+                        #[allow(unused_variables, reason = "the shape need not depend on every integer")]
+                        let $integer = kernel!(@extent arguments.$integer);
+                    )*
                     let config = self.0.config($shape)?;
                     // SAFETY: the shape is the one that the kernel's source asks for.
                     unsafe { self.launch_with(stream, config, arguments) }
@@ -140,7 +143,10 @@ macro_rules! kernel {
                 ) -> Result<(), Error> {
                     self.0.check_stream(stream)?;
                     {
-                        $(let $integer = kernel!(@extent arguments.$integer);)*
+                        $(
+                            #[allow(unused_variables, reason = "no length need depend on every integer")]
+                            let $integer = kernel!(@extent arguments.$integer);
+                        )*
                         $(kernel!(@check self arguments $kind $p $length);)*
                     }
                     // Each guard lives to the end of this function, so that cudarc learns of the uses after the launch.

@@ -171,6 +171,13 @@ kernel! {
 }
 
 kernel! {
+    /// Read with 16-byte loads and keep nothing: the ceiling for every kernel that reads much and writes little.
+    READ_01_FLOAT4: fn read_01_float4(a: &[f32; n], kept: &mut [u32; 1], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
+}
+
+kernel! {
     /// Softmax of every row, step 1: three passes over the row.
     SOFTMAX_01_THREE_PASSES: fn softmax_01_three_passes(x: &[f32; rows * columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
     shape = Shape::blocks_of(rows, 256);
@@ -272,7 +279,7 @@ image! {
 }
 
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 32] = [
+pub static ALL: [&Image; 33] = [
     &COPY_01_FLOAT4,
     &HISTOGRAM_01_GLOBAL,
     &HISTOGRAM_02_SHARED,
@@ -285,6 +292,7 @@ pub static ALL: [&Image; 32] = [
     &LAYER_NORM_03_REGISTERS,
     &LAYER_NORM_04_WARP,
     &MACHINE_01_WHO_AM_I,
+    &READ_01_FLOAT4,
     &SCAN_01_ONE_BLOCK,
     &SCAN_02_TILE_SUMS,
     &SCAN_03_DOWNSWEEP,

@@ -100,9 +100,29 @@ impl Report {
 /// # Errors
 /// [`Missing`] says whether Python or a package was not found, or how the program ended.
 pub fn python(script: &str) -> Result<Report, Missing> {
+    run_python(script, None)
+}
+
+/// As [`python`], for a peer that takes turns with our kernels: the files, by name and text, lie in a folder that is the
+/// program's argument.
+///
+/// # Errors
+/// As [`python`].
+pub fn python_with_files(script: &str, files: &[(&str, &str)]) -> Result<Report, Missing> {
+    let folder = tempfile::tempdir()
+        .map_err(|error| Missing(format!("no temporary folder for the peer's files: {error}")))?;
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text)
+            .map_err(|error| Missing(format!("{name} could not be written for the peer: {error}")))?;
+    }
+    run_python(script, Some(folder.path()))
+}
+
+fn run_python(script: &str, argument: Option<&Path>) -> Result<Report, Missing> {
     let path = find_source(script)?;
     let mut child = Command::new("python3")
         .arg(&path)
+        .args(argument)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
