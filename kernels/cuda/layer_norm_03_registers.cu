@@ -6,9 +6,9 @@
 // Launch: one block of THREADS threads a row of at most 4 * GROUPS * THREADS columns. All pointers
 // must lie on 16-byte boundaries. Where `columns` is no multiple of 4, the rows do not: then
 // elements travel one by one.
-constexpr unsigned int THREADS = 256;
+constexpr unsigned int THREADS = 512;
 constexpr unsigned int WARPS = THREADS / 32;
-constexpr unsigned int GROUPS = 4;
+constexpr unsigned int GROUPS = 2;
 
 // The sum of a warp, in every lane.
 __device__ float warp_sum(float x) {

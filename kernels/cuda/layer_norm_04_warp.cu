@@ -1,6 +1,7 @@
 // Layer norm of every row, step 4: a row a warp, for short rows.
 //
-// New: 32 threads a row instead of a block: no shared memory and no barrier. Bound by memory.
+// New: 32 threads a row instead of a block: no shared memory, no barrier, and no work on groups
+// beyond the row. Bound by memory.
 // Launch: one-dimensional, blocks of WARPS warps, a warp for every row of at most 4 * GROUPS *
 // THREADS columns. All pointers must lie on 16-byte boundaries.
 constexpr unsigned int THREADS = 32;
@@ -88,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
     // ANCHOR: passes
     float s = 0.0f;
 #pragma unroll
-    for (unsigned int j = 0; j < GROUPS; ++j) {
+    for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
         s += (v[j].x + v[j].y) + (v[j].z + v[j].w);
     }
     float mean = warp_sum(s) / columns;
@@ -96,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
     // What lies beyond the row must not count: it lies at no distance from the mean.
     float q = 0.0f;
 #pragma unroll
-    for (unsigned int j = 0; j < GROUPS; ++j) {
+    for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
         v[j].x = is_in_row(j, 0, columns, t) ? v[j].x - mean : 0.0f;
         v[j].y = is_in_row(j, 1, columns, t) ? v[j].y - mean : 0.0f;
         v[j].z = is_in_row(j, 2, columns, t) ? v[j].z - mean : 0.0f;

@@ -1,7 +1,7 @@
 // Scan, step 4: one pass; every block looks back at the blocks before it.
 //
-// New: no block waits for a scan of all sums. It publishes the sum of its tile as soon as it has
-// it, and then reads, 32 tiles at a time, what those before it have published: the sum of a tile
+// New: no block waits for a scan of all sums. It publishes the sum of its tile, and then
+// reads, 32 tiles at a time, what those before it have published: the sum of a tile
 // alone, or the sum of everything up to and including it, which ends the search. Every element is
 // read once and written once. Bound by memory, and by waiting for those before.
 // The algorithm: D. Merrill and M. Garland, Single-pass Parallel Prefix Scan with Decoupled
@@ -9,9 +9,9 @@
 // Launch: one-dimensional, one block of THREADS threads for every TILE elements. `state` must be 0
 // before: its first word deals out the tiles, the others hold one tile's word each. `a` and `c`
 // must lie on 16-byte boundaries.
-constexpr unsigned int THREADS = 256;
+constexpr unsigned int THREADS = 128;
 constexpr unsigned int WARPS = THREADS / 32;
-constexpr unsigned int ROWS = 8;
+constexpr unsigned int ROWS = 16;
 constexpr unsigned int TILE = 4 * ROWS * THREADS;
 constexpr unsigned int WAIT = 200; // nanoseconds between two looks at a word
 

@@ -6,9 +6,9 @@
 // Launch: one block of THREADS threads a row of at most 4 * GROUPS * THREADS columns. `x` and `y`
 // must lie on 16-byte boundaries. Where `columns` is no multiple of 4, neither do the rows: then
 // elements travel one by one.
-constexpr unsigned int THREADS = 64;
+constexpr unsigned int THREADS = 128;
 constexpr unsigned int WARPS = THREADS / 32;
-constexpr unsigned int GROUPS = 16;
+constexpr unsigned int GROUPS = 8;
 
 __device__ float infinity() {
     return __int_as_float(0x7f800000);

@@ -1,7 +1,8 @@
 // Softmax of every row, step 4: a row a warp, for short rows.
 //
-// New: 32 threads a row instead of a block. There is no shared memory and no barrier left, and no
-// thread without an element in rows of 128 columns and more. Bound by memory.
+// New: 32 threads a row instead of a block. There is no shared memory and no barrier left, no
+// thread without an element in rows of 128 columns and more, and no work on groups beyond the row.
+// Bound by memory.
 // Launch: one-dimensional, blocks of WARPS warps, a warp for every row of at most 4 * GROUPS *
 // THREADS columns. `x` and `y` must lie on 16-byte boundaries.
 constexpr unsigned int THREADS = 32;
@@ -92,14 +93,14 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
     // ANCHOR: passes
     float m = -infinity();
 #pragma unroll
-    for (unsigned int j = 0; j < GROUPS; ++j) {
+    for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
         m = fmaxf(m, fmaxf(fmaxf(v[j].x, v[j].y), fmaxf(v[j].z, v[j].w)));
     }
     m = warp_max(m);
 
     float s = 0.0f;
 #pragma unroll
-    for (unsigned int j = 0; j < GROUPS; ++j) {
+    for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
         v[j].x = __expf(v[j].x - m);
         v[j].y = __expf(v[j].y - m);
         v[j].z = __expf(v[j].z - m);
@@ -110,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
 
     float scale = 1.0f / s;
 #pragma unroll
-    for (unsigned int j = 0; j < GROUPS; ++j) {
+    for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
         v[j].x *= scale;
         v[j].y *= scale;
         v[j].z *= scale;

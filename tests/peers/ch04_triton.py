@@ -65,13 +65,13 @@ def pointer(tensor):
 def our_softmax(turn):
     arguments = (pointer(x[turn % 2]), pointer(y[turn % 2]), np.uint32(ROWS), np.uint32(COLUMNS))
     with stream:
-        softmax_ours((ROWS,), (64,), arguments)
+        softmax_ours((ROWS,), (128,), arguments)
 
 
 def our_layer_norm(turn):
     pointers = (pointer(x[turn % 2]), pointer(weight), pointer(bias), pointer(y[turn % 2]))
     with stream:
-        layer_norm_ours((ROWS,), (256,), (*pointers, np.uint32(ROWS), np.uint32(COLUMNS), np.float32(epsilon)))
+        layer_norm_ours((ROWS,), (512,), (*pointers, np.uint32(ROWS), np.uint32(COLUMNS), np.float32(epsilon)))
 
 
 def triton_softmax(warps):

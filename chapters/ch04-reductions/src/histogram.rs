@@ -14,25 +14,25 @@ pub enum Step {
     Global,
     /// Counters of the block's own, in shared memory.
     Shared,
-    /// A copy of them for every lane.
-    Copies,
     /// 16 bytes a load.
     Uint4,
+    /// A copy of the counters for every lane.
+    Copies,
     /// Sixteen equal bytes at once.
     Runs,
 }
 
 impl Step {
     /// In the order of the story.
-    pub const ALL: [Step; 5] = [Step::Global, Step::Shared, Step::Copies, Step::Uint4, Step::Runs];
+    pub const ALL: [Step; 5] = [Step::Global, Step::Shared, Step::Uint4, Step::Copies, Step::Runs];
 
     /// What the book calls it.
     pub fn name(self) -> &'static str {
         match self {
             Step::Global => "global",
             Step::Shared => "shared",
-            Step::Copies => "copies",
             Step::Uint4 => "uint4",
+            Step::Copies => "copies",
             Step::Runs => "runs",
         }
     }
@@ -76,8 +76,8 @@ impl Counter {
         let launch: Launch = match step {
             Step::Global => launcher!(device, histogram_01_global),
             Step::Shared => launcher!(device, histogram_02_shared, blocks),
-            Step::Copies => launcher!(device, histogram_03_copies, blocks),
-            Step::Uint4 => launcher!(device, histogram_04_uint4, blocks),
+            Step::Uint4 => launcher!(device, histogram_03_uint4, blocks),
+            Step::Copies => launcher!(device, histogram_04_copies, blocks),
             Step::Runs => launcher!(device, histogram_05_runs, blocks),
         };
         Ok(Self { launch, blocks: 2 * device.multiprocessors })
@@ -190,9 +190,8 @@ pub fn rates(cell: &mut Cell) -> Result<()> {
     cell.figure(
         Figure::new(
             "How fast is each step of the histogram?",
-            "Rate of the five steps for random and for constant bytes: counters in shared memory help random bytes, \
-             copies for every lane remove the conflicts, wide loads come near the read ceiling, and counting runs helps \
-             constant bytes.",
+            "Rate of the five steps for random and for constant bytes: counters in shared memory help, wide loads help \
+             most, copies for every lane help random bytes, and counting runs helps constant bytes.",
         )
         .x(Axis::labels("step"))
         .y(Axis::linear("rate, a byte a byte", "GB/s"))

@@ -136,7 +136,7 @@ fn against_cub(cell: &mut Cell, library: &lab::peers::Library, table: &mut Table
     }
 
     cell.tick("scan");
-    let scanner = Scanner::load(&device, scan::Step::LookBack)?;
+    let scanner = Scanner::load(&device, scan::Step::PublishFirst)?;
     let mut scratch = scanner.scratch(&device, n)?;
     let (mut c, mut theirs) = (device.zeros::<f32>(n)?, device.zeros::<f32>(n)?);
     let scans = timing::device_pairs(

@@ -2,7 +2,10 @@
 
 use anyhow::{Result, ensure};
 use cudarc::driver::CudaSlice;
-use kernels::{scan_01_one_block, scan_02_tile_sums, scan_03_downsweep, scan_04_look_back};
+use kernels::{
+    scan_01_one_block, scan_02_tile_sums, scan_03_downsweep, scan_04_look_back,
+    scan_05_publish_first,
+};
 use lab::{Axis, Cell, Figure, Series, Table, row, timing};
 
 use crate::cpu;
@@ -17,11 +20,14 @@ pub enum Step {
     ThreeKernels,
     /// One pass; every block looks back.
     LookBack,
+    /// The same, and the sum of the tile is published first.
+    PublishFirst,
 }
 
 impl Step {
     /// In the order of the story.
-    pub const ALL: [Step; 3] = [Step::OneBlock, Step::ThreeKernels, Step::LookBack];
+    pub const ALL: [Step; 4] =
+        [Step::OneBlock, Step::ThreeKernels, Step::LookBack, Step::PublishFirst];
 
     /// What the book calls it.
     pub fn name(self) -> &'static str {
@@ -29,13 +35,14 @@ impl Step {
             Step::OneBlock => "one block",
             Step::ThreeKernels => "three kernels",
             Step::LookBack => "look-back",
+            Step::PublishFirst => "publish first",
         }
     }
 }
 
 /// Elements in a tile of steps 2 and 3.
 const TILE: usize = 4096;
-/// Elements in a tile of step 4.
+/// Elements in a tile of steps 4 and 5.
 const LOOK_BACK_TILE: usize = 8192;
 
 enum Loaded {
@@ -46,6 +53,7 @@ enum Loaded {
         downsweep: scan_03_downsweep::Kernel,
     },
     LookBack(scan_04_look_back::Kernel),
+    PublishFirst(scan_05_publish_first::Kernel),
 }
 
 /// One of the ways, loaded.
@@ -72,6 +80,9 @@ impl Scanner {
                 downsweep: scan_03_downsweep::Kernel::load(context)?,
             },
             Step::LookBack => Loaded::LookBack(scan_04_look_back::Kernel::load(context)?),
+            Step::PublishFirst => {
+                Loaded::PublishFirst(scan_05_publish_first::Kernel::load(context)?)
+            }
         };
         Ok(Self { loaded })
     }
@@ -82,7 +93,7 @@ impl Scanner {
         match self.loaded {
             Loaded::OneBlock(_) => {}
             Loaded::ThreeKernels { .. } => tiles = n.div_ceil(TILE),
-            Loaded::LookBack(_) => words = n.div_ceil(LOOK_BACK_TILE) + 1,
+            Loaded::LookBack(_) | Loaded::PublishFirst(_) => words = n.div_ceil(LOOK_BACK_TILE) + 1,
         }
         Ok(Scratch {
             sums: device.zeros(tiles)?,
@@ -128,6 +139,12 @@ impl Scanner {
                 stream.memset_zeros(state)?;
                 let n = n as u64;
                 let arguments = scan_04_look_back::Arguments { a: &a, c: &mut c, state, n };
+                kernel.launch(stream, arguments)?;
+            }
+            Loaded::PublishFirst(kernel) => {
+                stream.memset_zeros(state)?;
+                let n = n as u64;
+                let arguments = scan_05_publish_first::Arguments { a: &a, c: &mut c, state, n };
                 kernel.launch(stream, arguments)?;
             }
         }
@@ -252,8 +269,8 @@ pub fn rates(cell: &mut Cell) -> Result<()> {
     cell.figure(
         Figure::new(
             "How fast is each step of the scan?",
-            "Rate of the three steps: one block is far below the others, three kernels read everything twice, and the \
-             look-back does it in one pass, closer to a copy.",
+            "Rate of the four steps: one block is far below the others, three kernels read everything twice, and the \
+             look-back does it in one pass, closer to a copy, the more so when the sums are published first.",
         )
         .x(Axis::labels("step"))
         .y(Axis::linear("rate, 8 bytes an element", "GB/s"))

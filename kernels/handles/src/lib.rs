@@ -98,14 +98,15 @@ kernel! {
 }
 
 kernel! {
-    /// Histogram, step 3: a copy of the counters for every lane, each in its own bank. Adds to `bins`.
-    HISTOGRAM_03_COPIES: fn histogram_03_copies(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
+    /// Histogram, step 3: 16 bytes a load. Adds to `bins`.
+    HISTOGRAM_03_UINT4: fn histogram_03_uint4(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
     shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
 }
 
 kernel! {
-    /// Histogram, step 4: 16 bytes a load. Adds to `bins`.
-    HISTOGRAM_04_UINT4: fn histogram_04_uint4(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
+    /// Histogram, step 4: a copy of the counters for every lane, each in its own bank. Adds to `bins`.
+    HISTOGRAM_04_COPIES: fn histogram_04_copies(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
     shape = Shape::blocks_of(blocks, 512);
     alignment = 16;
 }
@@ -132,7 +133,7 @@ kernel! {
 kernel! {
     /// Layer norm of every row, step 3: the row stays in registers.
     LAYER_NORM_03_REGISTERS: fn layer_norm_03_registers(x: &[f32; rows * columns], weight: &[f32; columns], bias: &[f32; columns], y: &mut [f32; rows * columns], rows: u32, columns: u32, epsilon: f32);
-    shape = Shape::blocks_of(rows, 256).limited("columns", columns, 4096);
+    shape = Shape::blocks_of(rows, 512).limited("columns", columns, 4096);
     alignment = 16;
 }
 
@@ -166,7 +167,14 @@ kernel! {
 kernel! {
     /// Inclusive scan, step 4: one pass, in tiles of 8192 elements; every block looks back at those before it. `state` must be 0.
     SCAN_04_LOOK_BACK: fn scan_04_look_back(a: &[f32; n], c: &mut [f32; n], state: &mut [u64; n.div_ceil(8192) + 1], n: u64);
-    shape = Shape::blocks_of(n.div_ceil(8192), 256);
+    shape = Shape::blocks_of(n.div_ceil(8192), 128);
+    alignment = 16;
+}
+
+kernel! {
+    /// Inclusive scan, step 5: as step 4, and the sum of a tile is published before the tile is scanned. `state` must be 0.
+    SCAN_05_PUBLISH_FIRST: fn scan_05_publish_first(a: &[f32; n], c: &mut [f32; n], state: &mut [u64; n.div_ceil(8192) + 1], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(8192), 128);
     alignment = 16;
 }
 
@@ -192,7 +200,7 @@ kernel! {
 kernel! {
     /// Softmax of every row, step 3: the row stays in registers.
     SOFTMAX_03_REGISTERS: fn softmax_03_registers(x: &[f32; rows * columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
-    shape = Shape::blocks_of(rows, 64).limited("columns", columns, 4096);
+    shape = Shape::blocks_of(rows, 128).limited("columns", columns, 4096);
     alignment = 16;
 }
 
@@ -279,12 +287,12 @@ image! {
 }
 
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 33] = [
+pub static ALL: [&Image; 34] = [
     &COPY_01_FLOAT4,
     &HISTOGRAM_01_GLOBAL,
     &HISTOGRAM_02_SHARED,
-    &HISTOGRAM_03_COPIES,
-    &HISTOGRAM_04_UINT4,
+    &HISTOGRAM_03_UINT4,
+    &HISTOGRAM_04_COPIES,
     &HISTOGRAM_05_RUNS,
     &LAUNCH_01_EMPTY,
     &LAYER_NORM_01_THREE_PASSES,
@@ -297,6 +305,7 @@ pub static ALL: [&Image; 33] = [
     &SCAN_02_TILE_SUMS,
     &SCAN_03_DOWNSWEEP,
     &SCAN_04_LOOK_BACK,
+    &SCAN_05_PUBLISH_FIRST,
     &SOFTMAX_01_THREE_PASSES,
     &SOFTMAX_02_ONLINE,
     &SOFTMAX_03_REGISTERS,

@@ -1,9 +1,9 @@
-// Histogram, step 4: 16 bytes a load, two loads on their way.
+// Histogram, step 4: 32 copies of the counters, one for every lane, each in a bank of its own.
 //
-// New: one load instruction for 16 bytes, where step 3 needed 16. Bound by the atomic additions in
-// shared memory, one for every byte.
-// Launch: one-dimensional, `blocks` blocks of THREADS threads. `bins` must be 0 before, and `a` lie
-// on a 16-byte boundary.
+// New: counter `bin` of lane `l` lies at `32 * bin + l`, that is in bank `l`. Whatever the bytes
+// are, no two threads of a warp want the same bank. Atomic additions stay: the warps of a block
+// share the copies. Bound by these, one for every byte.
+// Launch: as step 3.
 constexpr unsigned int THREADS = 512;
 constexpr unsigned int BINS = 256;
 constexpr unsigned int COPIES = 32;
@@ -25,8 +25,8 @@ __device__ void count_words(unsigned int* copy, uint4 words) {
     count_word(copy, words.w);
 }
 
-extern "C" __global__ void histogram_04_uint4(const unsigned char* __restrict__ a,
-                                              unsigned int* bins, size_t n, unsigned int blocks) {
+extern "C" __global__ void histogram_04_copies(const unsigned char* __restrict__ a,
+                                               unsigned int* bins, size_t n, unsigned int blocks) {
     __shared__ unsigned int counts[BINS * COPIES];
     unsigned int t = threadIdx.x;
     unsigned int lane = t % 32;
