@@ -63,8 +63,8 @@ __device__ float block_sum(float x, float* s) {
 }
 
 // ANCHOR: load
-// Loads a thread's elements of a row: float4s where rows lie on 16-byte boundaries, else one by one.
-// Beyond the row, `filler`.
+// Loads a thread's elements of a row: float4s where rows lie on 16-byte boundaries, else one by
+// one. Beyond the row, `filler`.
 __device__ void load_row(float4 (&v)[GROUPS], const float* row, unsigned int columns,
                          unsigned int t, float filler) {
 #pragma unroll

@@ -103,17 +103,21 @@ fn without_nvrtc_and_python_one_sentence_says_what_is_missing() {
 
 #[test]
 fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
-    for (name, wrong) in [
-        ("guard", "Only c[0] was written, by all 1024 threads."),
-        ("grid_stride", "Only the first 1024 of 65,537 elements were written"),
-        ("float4", "load requests where 1026 would do"),
+    for (chapter, name, wrong) in [
+        ("ch01", "guard", "Only c[0] was written, by all 1024 threads."),
+        ("ch01", "grid_stride", "Only the first 1024 of 65,537 elements were written"),
+        ("ch01", "float4", "load requests where 1026 would do"),
+        ("ch04", "barrier", "with no barrier between, and one of them wrote"),
+        ("ch04", "shuffle", "the sum of the even lanes alone: the round with offset 1 is missing"),
+        ("ch04", "histogram", "atomicAdd does the three as one step"),
+        ("ch04", "identity", "the identity of the operation"),
     ] {
-        let output = exercise(name, None);
+        let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         assert!(text(&output).contains(wrong), "{}", text(&output));
 
-        let solution = workspace().join(format!("kernels/exercises/ch01_{name}.solution.cu"));
-        let output = exercise(name, Some(&solution));
+        let solution = workspace().join(format!("kernels/exercises/{chapter}_{name}.solution.cu"));
+        let output = exercise(chapter, name, Some(&solution));
         assert!(output.status.success(), "{}", text(&output));
         assert!(text(&output).contains("solved"), "{}", text(&output));
     }
@@ -123,37 +127,43 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
 fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
     let index = "size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;";
     let add = "c[i] = a[i] + b[i];";
-    for (name, hole, wrong) in [
-        ("guard", format!("{index} {add}"), "Block 3, thread 232 wrote c[1000], past the end: n is 1000."),
-        ("guard", format!("size_t i = threadIdx.x; if (i < n) {add}"), "as many as one block has"),
-        ("guard", format!("{index} if (i <= n) {add}"), "Block 3, thread 232 wrote c[1000]"),
+    for (chapter, name, hole, wrong) in [
+        ("ch01", "guard", format!("{index} {add}"), "Block 3, thread 232 wrote c[1000], past the end: n is 1000."),
+        ("ch01", "guard", format!("size_t i = threadIdx.x; if (i < n) {add}"), "as many as one block has"),
+        ("ch01", "guard", format!("{index} if (i <= n) {add}"), "Block 3, thread 232 wrote c[1000]"),
         (
+            "ch01",
             "guard",
             format!("{index} float x = *(const volatile float*)(a + i); if (i < n) c[i] = x + b[i];"),
             "With n = 1000 the device stopped",
         ),
         (
+            "ch01",
             "guard",
             format!("{index} if (i < n) c[i] = a[i] - b[i];"),
             "c[1] is 0.5; a[1] + b[1] is 1 + 0.5 = 1.5.",
         ),
-        ("guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "attempt.cu:8: error: expected a \";\""),
+        ("ch01", "guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "attempt.cu:8: error: expected a \";\""),
         (
+            "ch01",
             "guard",
             format!("{index} while (i < n) {add}"),
             "a loop without an end (CUDA_ERROR_LAUNCH_TIMEOUT)",
         ),
         (
+            "ch01",
             "guard",
             format!("{index} if (i < n) c[n - 1 - i] = a[i] + b[i];"),
             "c[0] is 1498.5, which is a[999] + b[999]",
         ),
         (
+            "ch01",
             "grid_stride",
             format!("for (size_t i = first; i < n; i += blockDim.x) {add}"),
             "added more than once",
         ),
         (
+            "ch01",
             "grid_stride",
             format!(
                 "size_t m = (n + gridDim.x * blockDim.x - 1) / (gridDim.x * blockDim.x);
@@ -162,33 +172,68 @@ fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
             "sectors where 4 would do",
         ),
         (
+            "ch01",
             "float4",
             format!("if (first + 4 <= n) {{ for (size_t i = first; i < first + 4; ++i) {add} }}"),
             "The last element of 65,537 was never written.",
         ),
         (
+            "ch01",
             "float4",
             "reinterpret_cast<float4*>(c + 1)[first / 4] = float4();".into(),
             "16 bytes went to an address",
         ),
+        (
+            "ch04",
+            "barrier",
+            "for (unsigned int step = THREADS / 2; step > 0; step /= 2) if (t < step) { s[t] += s[t + step]; __syncthreads(); }"
+                .into(),
+            "It cannot stand where only some of them come by.",
+        ),
+        (
+            "ch04",
+            "barrier",
+            "for (unsigned int step = THREADS / 2; step > 16; step /= 2) { if (t < step) s[t] += s[t + step]; __syncthreads(); }"
+                .into(),
+            "the first lane of every warp alone",
+        ),
+        (
+            "ch04",
+            "shuffle",
+            "if (t % 32 < 16) for (int d = 16; d > 0; d /= 2) x += __shfl_down_sync(0xffffffff, x, d);".into(),
+            "The mask names every lane that takes part",
+        ),
+        (
+            "ch04",
+            "shuffle",
+            "for (int d = 8; d > 0; d /= 2) x += __shfl_down_sync(0xffffffff, x, d);".into(),
+            "the round with offset 16 is missing",
+        ),
+        (
+            "ch04",
+            "histogram",
+            "if (i < n && t % 2 == 0) atomicAdd(&counts[a[i]], 1);".into(),
+            "bin 0 is 3 and should be 5",
+        ),
+        ("ch04", "identity", "s[t] = i < n ? a[i] : 0.0f;".into(), "The identity of a maximum is -∞"),
     ] {
         let folder = TempDir::new().unwrap();
-        let path = workspace().join(format!("kernels/exercises/ch01_{name}.cu"));
+        let path = workspace().join(format!("kernels/exercises/{chapter}_{name}.cu"));
         let source = fs::read_to_string(path).unwrap();
         let (before, rest) = source.split_once("    // Your turn: begin.\n").unwrap();
         let (_, after) = rest.split_once("    // Your turn: end.\n").unwrap();
         let attempt = folder.path().join("attempt.cu");
         fs::write(&attempt, format!("{before}{hole}\n{after}")).unwrap();
-        let output = exercise(name, Some(&attempt));
+        let output = exercise(chapter, name, Some(&attempt));
         assert_eq!(output.status.code(), Some(1), "{hole}: {}", text(&output));
         assert!(text(&output).contains(wrong), "{hole}: {}", text(&output));
     }
 }
 
-/// `cargo book exercise ch01 NAME` on the emulated GPU.
-fn exercise(name: &str, file: Option<&Path>) -> Output {
+/// `cargo book exercise CHAPTER NAME` on the emulated GPU.
+fn exercise(chapter: &str, name: &str, file: Option<&Path>) -> Output {
     let mut command = program("exercises");
-    command.current_dir(workspace()).args(["ch01", name]);
+    command.current_dir(workspace()).args([chapter, name]);
     if let Some(file) = file {
         command.arg("--file").arg(file);
     }

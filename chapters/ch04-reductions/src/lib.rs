@@ -11,6 +11,7 @@ pub mod peers;
 pub mod rows;
 pub mod scan;
 pub mod sum;
+mod whole;
 
 use lab::CellSpec;
 
@@ -39,6 +40,7 @@ pub const CELLS: &[CellSpec] = &[
     lab::cell("rows-counts", "Count how often a row is read", rows::counts),
     lab::cell("softmax", "From three passes to registers: softmax", rows::softmax_rates),
     lab::cell("layer-norm", "From three passes to registers: layer norm", rows::layer_norm_rates),
+    lab::cell("whole", "Every ladder, against its ceiling", whole::whole).order_dependent(),
     lab::cell("peers", "The same by CUB, Triton, PyTorch and others", peers::peers)
         .order_dependent(),
 ];

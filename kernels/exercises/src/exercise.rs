@@ -31,10 +31,29 @@ pub struct About {
     pub check: String,
     /// Hints, shown one at a time.
     pub hints: Vec<String>,
+    /// What the kernel computes.
+    #[serde(default)]
+    pub operation: Operation,
     /// How the check launches the kernel.
     pub launch: Launch,
     /// What the check expects besides right sums.
+    #[serde(default)]
     pub expect: Expect,
+}
+
+/// What the kernel of an exercise computes, and with which parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// `c[i] = a[i] + b[i]`: `(const float* a, const float* b, float* c, size_t n)`.
+    #[default]
+    Add,
+    /// The sum of every block's elements: `(const float* a, float* partials, size_t n)`.
+    Sum,
+    /// The maximum of every block's elements, with the same parameters.
+    Maximum,
+    /// How often each byte occurs: `(const unsigned char* a, unsigned int* bins, size_t n)`.
+    Histogram,
 }
 
 /// How the check launches the kernel.
@@ -57,6 +76,12 @@ pub struct Launch {
 pub struct Expect {
     /// How many bytes a thread moves with one load or store.
     pub bytes_per_access: u32,
+}
+
+impl Default for Expect {
+    fn default() -> Self {
+        Self { bytes_per_access: 4 }
+    }
 }
 
 /// The exercises of a chapter, in the chapter's order. The chapter may be a crate's whole name.
@@ -122,7 +147,8 @@ mod tests {
     use super::*;
 
     fn exercises() -> Vec<Exercise> {
-        find(&compiler::workspace_root(), "ch01-raw-kernel").unwrap()
+        let of = |chapter| find(&compiler::workspace_root(), chapter).unwrap();
+        ["ch01-raw-kernel", "ch04-reductions"].into_iter().flat_map(of).collect()
     }
 
     fn read(path: &str) -> String {
@@ -132,7 +158,7 @@ mod tests {
     #[test]
     fn chapter_1_has_three_in_order() {
         let names: Vec<String> = exercises().into_iter().map(|exercise| exercise.name).collect();
-        assert_eq!(names, ["guard", "grid_stride", "float4"]);
+        assert_eq!(names[..3], ["guard", "grid_stride", "float4"]);
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn owner(about: &About, seen: &Observation, element: usize) -> String {
 }
 
 /// A number with separators, as the book writes it.
-fn number(number: usize) -> String {
+pub(crate) fn number(number: usize) -> String {
     let digits = number.to_string();
     if digits.len() < 5 {
         return digits;
