@@ -175,10 +175,10 @@ fn against_cub(cell: &mut Cell, library: &lab::peers::Library, table: &mut Table
     cell.measured("sum_ratio", sums.map(|pairs| pairs.speed), "");
     cell.measured("scan_ratio", scans.map(|pairs| pairs.speed), "");
     if let (Some(sums), Some(scans), Some(Some(histograms))) = (sums, scans, histograms.first()) {
-        let sides: [(&str, &str, fn(&Pairs) -> timing::Timing); 2] = [
-            ("Rust, this chapter", "", |pairs| pairs.ours),
-            ("CUB", library.version(), |pairs| pairs.theirs),
-        ];
+        type Side = fn(&Pairs) -> timing::Timing;
+        let ours: Side = |pairs| pairs.ours;
+        let theirs: Side = |pairs| pairs.theirs;
+        let sides = [("Rust, this chapter", "", ours), ("CUB", library.version(), theirs)];
         for (language, version, side) in sides {
             table.push(row![
                 language,

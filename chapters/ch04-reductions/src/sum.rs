@@ -312,7 +312,7 @@ pub fn rates(cell: &mut Cell) -> Result<()> {
 
         let gbps = time.map(|time| time.gigabytes_per_second(size_of::<f32>() * n));
         let share = gbps.and_then(|gbps| Some(100.0 * gbps.value? / floor?));
-        table.push(row![step.name(), n, time.map(timing::Timing::seconds), gbps.clone(), share]);
+        table.push(row![step.name(), n, time.map(timing::Timing::seconds), gbps, share]);
         rate.push(step.name(), gbps);
     }
     cell.series(rate);
