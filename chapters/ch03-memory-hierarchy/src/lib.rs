@@ -15,8 +15,8 @@ use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUdeviceptr, CUstream
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use kernels::{
     advance_01_structs, advance_02_arrays, constant_01_lookup, constant_02_global, copy_01_float4,
-    copy_02_scalar, copy_03_float2, copy_04_strided, copy_05_offset, read_01_l2, read_02_l1,
-    read_03_shared, spread_01_registers, spread_02_local, spread_03_spilled,
+    copy_02_scalar, copy_03_float2, copy_04_strided, copy_05_offset, reread_01_l2, reread_02_l1,
+    reread_03_shared, spread_01_registers, spread_02_local, spread_03_spilled,
 };
 use lab::{Axis, Cell, CellSpec, Counts, Figure, HeatMap, Point, Series, Table, row, timing};
 
@@ -774,9 +774,9 @@ fn footprints(cell: &mut Cell) -> Result<()> {
 struct Reader<'a> {
     context: &'a CudaContext,
     stream: &'a Arc<CudaStream>,
-    l2: read_01_l2::Kernel,
-    l1: read_02_l1::Kernel,
-    shared: read_03_shared::Kernel,
+    l2: reread_01_l2::Kernel,
+    l1: reread_02_l1::Kernel,
+    shared: reread_03_shared::Kernel,
     sums: CudaSlice<f32>,
 }
 
@@ -785,9 +785,9 @@ impl<'a> Reader<'a> {
         Ok(Self {
             context,
             stream,
-            l2: read_01_l2::Kernel::load(context)?,
-            l1: read_02_l1::Kernel::load(context)?,
-            shared: read_03_shared::Kernel::load(context)?,
+            l2: reread_01_l2::Kernel::load(context)?,
+            l1: reread_02_l1::Kernel::load(context)?,
+            shared: reread_03_shared::Kernel::load(context)?,
             sums: stream.alloc_zeros(threads_at_once(context)? as usize)?,
         })
     }
@@ -798,7 +798,7 @@ impl<'a> Reader<'a> {
         let a_n = a.memory.slice(..n);
         let time = timing::device(self.stream.cu_stream(), |_| {
             let (n, rounds, sums) = (n as u64, rounds as u32, &mut self.sums);
-            let arguments = read_01_l2::Arguments { a: &a_n, sums, n, rounds, threads };
+            let arguments = reread_01_l2::Arguments { a: &a_n, sums, n, rounds, threads };
             Ok(self.l2.launch(self.stream, arguments)?)
         })?;
         self.check(self.sums.len(), a.sum(n) * rounds as f64)?;
@@ -817,10 +817,10 @@ impl<'a> Reader<'a> {
         let time = timing::device(self.stream.cu_stream(), |_| {
             let (a, sums) = (&a_block, &mut self.sums.slice_mut(..len));
             if shared {
-                let arguments = read_03_shared::Arguments { a, sums, rounds, blocks };
+                let arguments = reread_03_shared::Arguments { a, sums, rounds, blocks };
                 self.shared.launch(self.stream, arguments)?;
             } else {
-                let arguments = read_02_l1::Arguments { a, sums, rounds, blocks };
+                let arguments = reread_02_l1::Arguments { a, sums, rounds, blocks };
                 self.l1.launch(self.stream, arguments)?;
             }
             Ok(())

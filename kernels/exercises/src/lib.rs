@@ -8,9 +8,11 @@
 mod exercise;
 mod judge;
 mod matrix;
+mod reduction;
 mod run;
 
-pub use exercise::{About, Exercise, Expect, Launch, find, hole};
+pub use exercise::{About, Exercise, Expect, Launch, Operation, find, hole};
 pub use judge::judge;
 pub use matrix::{MATRICES, Matrix, Sight, Traffic, Wanted, fence, look, verdict};
+pub use reduction::{Answer, explain_report, judge_reduction, reduce, signature};
 pub use run::{Attempt, Counts, Observation, SIZES, Stop, confine, observe};
