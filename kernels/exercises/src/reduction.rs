@@ -132,7 +132,10 @@ fn sum(n: usize, block: usize, word: u32) -> Option<String> {
         ("It is the sum of lanes 0 to 15 of every warp: the round with offset 16 is missing.", |t| {
             t % 32 < 16
         }),
-        ("It is the sum of the first lane of every warp alone: the other lanes' numbers have not reached it.", |t| t % 32 == 0),
+        (
+            "It is the sum of the first lane of every warp alone: the other lanes' numbers have not reached it.",
+            |t| t % 32 == 0,
+        ),
         ("It is the sum of the first warp alone.", |t| t < 32),
         ("It is the first element alone.", |t| t == 0),
     ];
