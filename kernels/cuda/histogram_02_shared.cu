@@ -18,13 +18,11 @@ extern "C" __global__ void histogram_02_shared(const unsigned char* __restrict__
     }
     __syncthreads();
 
-    // ANCHOR: count
     size_t first = (size_t)blockIdx.x * THREADS + t;
     for (size_t i = first; i < n; i += (size_t)blocks * THREADS) {
         atomicAdd(&counts[a[i]], 1u);
     }
     __syncthreads();
-    // ANCHOR_END: count
 
     for (unsigned int bin = t; bin < BINS; bin += THREADS) {
         if (counts[bin] != 0) {

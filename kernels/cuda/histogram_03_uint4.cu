@@ -34,7 +34,6 @@ extern "C" __global__ void histogram_03_uint4(const unsigned char* __restrict__ 
     }
     __syncthreads();
 
-    // ANCHOR: count
     const uint4* a16 = reinterpret_cast<const uint4*>(a);
     size_t n16 = n / 16;
     size_t i = (size_t)blockIdx.x * (LOADS * THREADS) + t;
@@ -57,7 +56,6 @@ extern "C" __global__ void histogram_03_uint4(const unsigned char* __restrict__ 
         atomicAdd(&counts[a[16 * n16 + t]], 1u);
     }
     __syncthreads();
-    // ANCHOR_END: count
 
     for (unsigned int bin = t; bin < BINS; bin += THREADS) {
         if (counts[bin] != 0) {

@@ -41,7 +41,6 @@ extern "C" __global__ void histogram_05_runs(const unsigned char* __restrict__ a
     }
     __syncthreads();
 
-    // ANCHOR: count
     unsigned int* copy = counts + lane;
     const uint4* a16 = reinterpret_cast<const uint4*>(a);
     size_t n16 = n / 16;
@@ -65,7 +64,6 @@ extern "C" __global__ void histogram_05_runs(const unsigned char* __restrict__ a
         atomicAdd(&copy[COPIES * a[16 * n16 + t]], 1u);
     }
     __syncthreads();
-    // ANCHOR_END: count
 
     for (unsigned int bin = t; bin < BINS; bin += THREADS) {
         // Each lane begins with another copy, so that here, too, nobody shares a bank.

@@ -40,7 +40,6 @@ extern "C" __global__ void layer_norm_01_three_passes(const float* __restrict__ 
     size_t row = (size_t)blockIdx.x * columns;
     unsigned int t = threadIdx.x;
 
-    // ANCHOR: passes
     float s = 0.0f;
     for (unsigned int i = t; i < columns; i += THREADS) {
         s += x[row + i];
@@ -57,5 +56,4 @@ extern "C" __global__ void layer_norm_01_three_passes(const float* __restrict__ 
     for (unsigned int i = t; i < columns; i += THREADS) {
         y[row + i] = fmaf((x[row + i] - mean) * scale, weight[i], bias[i]);
     }
-    // ANCHOR_END: passes
 }

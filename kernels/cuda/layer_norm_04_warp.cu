@@ -17,7 +17,6 @@ __device__ float warp_sum(float x) {
     return x;
 }
 
-// ANCHOR: load
 // Loads a thread's elements of a row: float4s where rows lie on 16-byte boundaries, else one by
 // one. Beyond the row, `filler`.
 __device__ void load_row(float4 (&v)[GROUPS], const float* row, unsigned int columns,
@@ -37,7 +36,6 @@ __device__ void load_row(float4 (&v)[GROUPS], const float* row, unsigned int col
         }
     }
 }
-// ANCHOR_END: load
 
 // Whether element `k` of a thread's group `j` lies in the row, as load_row loads it.
 __device__ bool is_in_row(unsigned int j, unsigned int k, unsigned int columns, unsigned int t) {
@@ -86,7 +84,6 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
     float4 v[GROUPS];
     load_row(v, x + row * columns, columns, t, 0.0f);
 
-    // ANCHOR: passes
     float s = 0.0f;
 #pragma unroll
     for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
@@ -108,7 +105,6 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
         q = fmaf(v[j].w, v[j].w, q);
     }
     float scale = rsqrtf(warp_sum(q) / columns + epsilon);
-    // ANCHOR_END: passes
 
     store_row(y + row * columns, v, weight, bias, scale, columns, t);
 }

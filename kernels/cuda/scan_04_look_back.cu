@@ -112,7 +112,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
 
-    // ANCHOR: rows
     // Scan them: the four elements of a thread, the lanes of a row, the rows of the warp.
     float carry = 0.0f;
 #pragma unroll
@@ -133,9 +132,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         warp_sums[warp] = carry;
     }
     __syncthreads();
-    // ANCHOR_END: rows
 
-    // ANCHOR: exchange
     if (warp == 0) {
         float sum = warp_sum(lane < WARPS ? warp_sums[lane] : 0.0f);
         float before = 0.0f;
@@ -151,7 +148,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     __syncthreads();
-    // ANCHOR_END: exchange
 
     // What comes before this warp: the tiles before, then the warps before.
     float before = tiles_before;

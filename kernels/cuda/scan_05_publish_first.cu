@@ -15,7 +15,6 @@ constexpr unsigned int WAIT = 200; // nanoseconds between two looks at a word
 // What a tile's word says in its upper half. The lower half is a float.
 constexpr unsigned int NOTHING = 0, SUM_OF_TILE = 1, SUM_UP_TO_HERE = 2;
 
-// ANCHOR: words
 // State and value travel in one word of 8 bytes, so that nobody can see one without the other, and
 // no fence is needed.
 __device__ void publish(unsigned long long* word, unsigned int what, float value) {
@@ -28,7 +27,6 @@ __device__ unsigned long long look_at(const unsigned long long* word) {
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(both) : "l"(word) : "memory");
     return both;
 }
-// ANCHOR_END: words
 
 // The inclusive scan over the lanes of a warp.
 __device__ float warp_scan(float x, unsigned int lane) {
@@ -50,7 +48,6 @@ __device__ float warp_sum(float x) {
     return x;
 }
 
-// ANCHOR: look_back
 // The sum of all tiles before `tile`, found by one warp. `words[0]` is that of the first tile.
 __device__ float look_back(const unsigned long long* words, unsigned int tile, unsigned int lane) {
     float before = 0.0f;
@@ -75,7 +72,6 @@ __device__ float look_back(const unsigned long long* words, unsigned int tile, u
         }
     }
 }
-// ANCHOR_END: look_back
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     scan_05_publish_first(const float* __restrict__ a, float* __restrict__ c,
@@ -146,7 +142,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         v[row].w += before;
     }
 
-    // ANCHOR: exchange
     if (warp == 0) {
         float before = 0.0f;
         if (tile > 0) {
@@ -160,7 +155,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
     }
     __syncthreads();
-    // ANCHOR_END: exchange
 
     // What comes before this warp: the tiles before, then the warps before.
     float before = tiles_before;

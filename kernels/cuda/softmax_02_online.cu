@@ -49,7 +49,6 @@ extern "C" __global__ void softmax_02_online(const float* __restrict__ x, float*
     size_t row = (size_t)blockIdx.x * columns;
     unsigned int t = threadIdx.x;
 
-    // ANCHOR: passes
     Pair p = {-infinity(), 0.0f};
     for (unsigned int i = t; i < columns; i += THREADS) {
         p = merge(p, {x[row + i], 1.0f});
@@ -59,5 +58,4 @@ extern "C" __global__ void softmax_02_online(const float* __restrict__ x, float*
     for (unsigned int i = t; i < columns; i += THREADS) {
         y[row + i] = __expf(x[row + i] - p.m) / p.s;
     }
-    // ANCHOR_END: passes
 }

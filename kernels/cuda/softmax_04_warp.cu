@@ -31,7 +31,6 @@ __device__ float warp_sum(float x) {
     return x;
 }
 
-// ANCHOR: load
 // Loads a thread's elements of a row: float4s where rows lie on 16-byte boundaries, else one by
 // one. Beyond the row, `filler`.
 __device__ void load_row(float4 (&v)[GROUPS], const float* row, unsigned int columns,
@@ -51,7 +50,6 @@ __device__ void load_row(float4 (&v)[GROUPS], const float* row, unsigned int col
         }
     }
 }
-// ANCHOR_END: load
 
 // Stores a thread's elements of a row, as load_row loaded them.
 __device__ void store_row(float* row, const float4 (&v)[GROUPS], unsigned int columns,
@@ -90,7 +88,6 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
     float4 v[GROUPS];
     load_row(v, x + row * columns, columns, t, -infinity());
 
-    // ANCHOR: passes
     float m = -infinity();
 #pragma unroll
     for (unsigned int j = 0; j < GROUPS && 4 * j * THREADS < columns; ++j) {
@@ -117,6 +114,5 @@ extern "C" __global__ void __launch_bounds__(WARPS* THREADS)
         v[j].z *= scale;
         v[j].w *= scale;
     }
-    // ANCHOR_END: passes
     store_row(y + row * columns, v, columns, t);
 }

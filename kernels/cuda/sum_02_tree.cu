@@ -17,14 +17,12 @@ extern "C" __global__ void sum_02_tree(const float* __restrict__ a, float* __res
     s[t] = i < n ? a[i] : 0.0f;
     __syncthreads();
 
-    // ANCHOR: rounds
     for (unsigned int step = 1; step < THREADS; step *= 2) {
         if (t % (2 * step) == 0) {
             s[t] += s[t + step];
         }
         __syncthreads();
     }
-    // ANCHOR_END: rounds
 
     if (t == 0) {
         partials[blockIdx.x] = s[0];

@@ -16,7 +16,6 @@ extern "C" __global__ void sum_03_no_divergence(const float* __restrict__ a,
     s[t] = i < n ? a[i] : 0.0f;
     __syncthreads();
 
-    // ANCHOR: rounds
     for (unsigned int step = 1; step < THREADS; step *= 2) {
         unsigned int left = 2 * step * t;
         if (left < THREADS) {
@@ -24,7 +23,6 @@ extern "C" __global__ void sum_03_no_divergence(const float* __restrict__ a,
         }
         __syncthreads();
     }
-    // ANCHOR_END: rounds
 
     if (t == 0) {
         partials[blockIdx.x] = s[0];

@@ -16,14 +16,12 @@ extern "C" __global__ void sum_04_no_conflicts(const float* __restrict__ a,
     s[t] = i < n ? a[i] : 0.0f;
     __syncthreads();
 
-    // ANCHOR: rounds
     for (unsigned int step = THREADS / 2; step > 0; step /= 2) {
         if (t < step) {
             s[t] += s[t + step];
         }
         __syncthreads();
     }
-    // ANCHOR_END: rounds
 
     if (t == 0) {
         partials[blockIdx.x] = s[0];

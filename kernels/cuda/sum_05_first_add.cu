@@ -15,14 +15,12 @@ extern "C" __global__ void sum_05_first_add(const float* __restrict__ a,
     s[t] = (i < n ? a[i] : 0.0f) + (i + THREADS < n ? a[i + THREADS] : 0.0f);
     __syncthreads();
 
-    // ANCHOR: rounds
     for (unsigned int step = THREADS / 2; step > 0; step /= 2) {
         if (t < step) {
             s[t] += s[t + step];
         }
         __syncthreads();
     }
-    // ANCHOR_END: rounds
 
     if (t == 0) {
         partials[blockIdx.x] = s[0];

@@ -8,7 +8,6 @@ constexpr unsigned int THREADS = 256;
 constexpr unsigned int WARPS = THREADS / 32;
 constexpr unsigned int LOADS = 4;
 
-// ANCHOR: warp_sum
 // The sum over the lanes of a warp, in lane 0.
 __device__ float warp_sum(float x) {
     for (int offset = 16; offset > 0; offset /= 2) {
@@ -16,7 +15,6 @@ __device__ float warp_sum(float x) {
     }
     return x;
 }
-// ANCHOR_END: warp_sum
 
 // The sum over the threads of a block, in thread 0. `s` holds a number for every warp.
 __device__ float block_sum(float x, float* s) {

@@ -37,7 +37,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __shared__ bool is_last;
     unsigned int t = threadIdx.x;
 
-    // ANCHOR: stride
     // A block takes LOADS * THREADS float4s at a time. __ldcs says that nobody will read them
     // again.
     const float4* a4 = reinterpret_cast<const float4*>(a);
@@ -58,7 +57,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             x4.w += v[j].w;
         }
     }
-    // ANCHOR_END: stride
 
     // The tail: fewer float4s than a thread takes at a time, then at most three elements.
     for (unsigned int j = 0; j < LOADS && i < n4; ++j, i += THREADS) {

@@ -83,7 +83,6 @@ impl Counter {
         Ok(Self { launch, blocks: 2 * device.multiprocessors })
     }
 
-    // ANCHOR: enqueue
     /// Enqueues the count of the first `n` bytes of `a`.
     pub fn enqueue(
         &self,
@@ -95,7 +94,6 @@ impl Counter {
         device.stream.memset_zeros(bins)?;
         Ok((self.launch)(&device.stream, &a.slice(..n), bins, n as u64, self.blocks)?)
     }
-    // ANCHOR_END: enqueue
 }
 
 /// The histogram of a host slice by one of the steps: what the tests call.

@@ -274,7 +274,6 @@ pub fn odd_sizes(cell: &mut Cell) -> Result<()> {
     Ok(())
 }
 
-// ANCHOR: special
 /// What softmax makes of infinities and of what is no number.
 pub fn special(cell: &mut Cell) -> Result<()> {
     let device = Device::open()?;
@@ -297,7 +296,6 @@ pub fn special(cell: &mut Cell) -> Result<()> {
         ensure!(answers.iter().all(|answer| *answer == answers[0]), "{x:?} gives {answers:?}");
         table.push(row![x.map(|x| x.to_string()).join("  "), answers.swap_remove(0)]);
     }
-    // ANCHOR_END: special
     cell.table(table);
     Ok(())
 }

@@ -102,7 +102,6 @@ impl Scanner {
         })
     }
 
-    // ANCHOR: enqueue
     /// Enqueues the scan of the first `n` elements of `a` into `c`.
     pub fn enqueue(
         &self,
@@ -150,7 +149,6 @@ impl Scanner {
         }
         Ok(())
     }
-    // ANCHOR_END: enqueue
 }
 
 /// The scan of a host slice by one of the steps: what the tests call.

@@ -140,7 +140,6 @@ impl Summer {
         Ok(Scratch { levels, finished: device.zeros(1)? })
     }
 
-    // ANCHOR: enqueue
     /// Enqueues what it takes to sum the first `n` elements of `a`.
     pub fn enqueue(
         &self,
@@ -157,6 +156,7 @@ impl Summer {
                 let (a, sum) = (&a.slice(..n), &mut levels[0]);
                 kernel.launch(stream, sum_01_atomic::Arguments { a, sum, n: n as u64 })?;
             }
+            // ANCHOR: again
             // The same kernel again and again, on what it left, until that is one number.
             Loaded::Blocks { launch, .. } => {
                 launch(stream, &a.slice(..n), &mut levels[0], n as u64)?;
@@ -166,6 +166,7 @@ impl Summer {
                     launch(stream, left, &mut rest[0], left.len() as u64)?;
                 }
             }
+            // ANCHOR_END: again
             Loaded::OnePass(kernel) => {
                 let (partials, sum) = levels.split_at_mut(1);
                 kernel.launch(
@@ -183,7 +184,6 @@ impl Summer {
         }
         Ok(())
     }
-    // ANCHOR_END: enqueue
 
     /// The sum that was enqueued last.
     pub fn result(&self, device: &Device, scratch: &Scratch) -> Result<f32> {
@@ -240,7 +240,6 @@ pub fn meeting(cell: &mut Cell) -> Result<()> {
     count(cell, &[Step::Atomic, Step::OnePass])
 }
 
-// ANCHOR: counts
 fn count(cell: &mut Cell, steps: &[Step]) -> Result<()> {
     let device = Device::open()?;
     let n = 1 << 16;
@@ -280,7 +279,6 @@ fn count(cell: &mut Cell, steps: &[Step]) -> Result<()> {
     cell.table(table);
     Ok(())
 }
-// ANCHOR_END: counts
 
 /// How fast each step is, against a kernel that only reads.
 pub fn rates(cell: &mut Cell) -> Result<()> {
