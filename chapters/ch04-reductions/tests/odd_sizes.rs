@@ -3,6 +3,7 @@
 
 use ch04_reductions::device::Device;
 use ch04_reductions::{cpu, histogram, rows, scan, sum};
+use cudarc::driver::LaunchConfig;
 use proptest::prelude::*;
 use rows::Operation;
 
@@ -115,6 +116,42 @@ fn a_look_back_over_more_than_one_window_of_tiles() {
     for step in [scan::Step::LookBack, scan::Step::PublishFirst] {
         check_scan(&device, step, &cpu::numbers(8192 * 70 + 3, 9));
     }
+}
+
+/// Whether a search goes far depends on who runs when. So the last tile runs alone here, and finds
+/// what 70 tiles before it have published: their own sums, and only the first one more.
+macro_rules! check_far_look_back {
+    ($device:ident, $name:ident) => {{
+        const TILES: usize = 71;
+        const SUM_OF_TILE: u64 = 1 << 32;
+        const SUM_UP_TO_HERE: u64 = 2 << 32;
+        let n = TILES * 8192;
+        let mut state = vec![TILES as u64 - 1]; // the next ticket
+        state.push(SUM_UP_TO_HERE | u64::from(1f32.to_bits()));
+        state.extend((2..TILES).map(|_| SUM_OF_TILE | u64::from(1f32.to_bits())));
+        state.push(0);
+        let (a, mut state) = ($device.copy(&vec![1f32; n]).unwrap(), $device.copy(&state).unwrap());
+        let mut c = $device.zeros::<f32>(n).unwrap();
+        let kernel = kernels::$name::Kernel::load(&$device.context).unwrap();
+        let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (128, 1, 1), shared_mem_bytes: 0 };
+        let arguments =
+            kernels::$name::Arguments { a: &a, c: &mut c, state: &mut state, n: n as u64 };
+        // SAFETY: blocks of 128 threads, as the kernel wants them; the only one takes the last tile.
+        unsafe { kernel.launch_with(&$device.stream, config, arguments).unwrap() };
+        let c = $device.fetch(&c, n).unwrap();
+        let before = (TILES - 1) as f32;
+        let expected: Vec<f32> = (1..=8192).map(|i| before + i as f32).collect();
+        assert!(c[n - 8192..] == expected, "begins with {:?}", &c[n - 8192..][..4]);
+        let state = $device.fetch(&state, TILES + 1).unwrap();
+        assert_eq!(state[TILES], SUM_UP_TO_HERE | u64::from((before + 8192.0).to_bits()));
+    }};
+}
+
+#[test]
+fn a_search_that_goes_far_back() {
+    let device = device();
+    check_far_look_back!(device, scan_04_look_back);
+    check_far_look_back!(device, scan_05_publish_first);
 }
 
 #[test]
