@@ -12,8 +12,9 @@ use super::{
     error::{CUresult, Result},
     handle::{Handle, objects},
     log,
+    queue::Point,
     state::{Context, current, lock},
-    stream::{self, CUstream, Stream},
+    stream::{self, CUstream},
     user_object::References,
     work::{self, Work},
 };
@@ -70,6 +71,8 @@ pub(crate) struct Exec {
     chain: Mutex<Chain>,
     context: Arc<Context>,
     flags: u64,
+    /// The end of its last launch.
+    last: Mutex<Option<Point>>,
     /// Held as long as it may be launched.
     _users: References,
 }
@@ -328,8 +331,13 @@ driver! {
         let exec = exec.get()?;
         let stream = stream::get(stream)?;
         stream.refuse_while_capturing()?;
+        stream.context.check()?;
         let chain = Arc::new(lock(&exec.chain).clone());
-        work::submit(&stream, Work::Graph(chain))
+        chain.check()?;
+        // A graph never runs twice at the same moment.
+        let mut last = lock(&exec.last);
+        *last = Some(work::give_after(&stream, Work::Graph(chain), *last)?);
+        Ok(())
     }
 
     /// Takes over the parameters of a graph of the same shape.
@@ -553,9 +561,19 @@ impl Node {
 }
 
 impl Chain {
-    /// Does the work.
-    pub(crate) fn run(&self, stream: &Stream) -> Result {
-        self.links.iter().filter(|link| link.enabled).try_for_each(|link| work::run(stream, &link.work))
+    /// The work that is not turned off.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Work> {
+        self.links.iter().filter(|link| link.enabled).map(|link| &link.work)
+    }
+
+    /// Fails for what is not in an allocation.
+    fn check(&self) -> Result {
+        self.links().try_for_each(|work| match work {
+            Work::Copy(copy) => copy.check(),
+            Work::Set(set) => set.check(),
+            Work::Graph(chain) => chain.check(),
+            _ => Ok(()),
+        })
     }
 }
 
@@ -575,6 +593,7 @@ impl Exec {
             chain: Mutex::new(graph.chain()?),
             context,
             flags,
+            last: Mutex::default(),
             _users: graph.users.copied(),
         }))
     }
