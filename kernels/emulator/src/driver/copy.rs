@@ -99,6 +99,8 @@ struct Memcpy3DSide {
     height: usize,
 }
 
+/// As many bytes of memory that is not pinned an H200 takes before a copy is due; there may be more.
+const STAGED_BYTES: u64 = 1 << 20;
 const TYPE_HOST: u32 = 1;
 const TYPE_DEVICE: u32 = 2;
 const TYPE_ARRAY: u32 = 3;
@@ -411,8 +413,8 @@ impl Copy {
 
     /// Reads the bytes now, where they are few and in memory that the program may change. It was checked.
     fn stage(&mut self) {
-        let is_flat = self.height == 1 && self.depth == 1 && self.pace() == Pace::Quick;
-        if is_flat && self.from.kind().is_none() && self.to.kind() == Some(Kind::Device) {
+        let is_small = self.height == 1 && self.depth == 1 && self.width <= STAGED_BYTES;
+        if is_small && self.from.kind().is_none() && self.to.kind() == Some(Kind::Device) {
             let pointer = std::ptr::with_exposed_provenance(self.from.address as usize);
             // SAFETY: The bytes were found readable, and the caller of the driver leaves them alone during the call.
             let bytes: &[u8] = unsafe { std::slice::from_raw_parts(pointer, self.width as usize) };

@@ -73,14 +73,14 @@ pub(crate) struct Exec {
     flags: u64,
     /// The end of its last launch.
     last: Mutex<Option<Point>>,
-    /// Held as long as it may be launched.
-    _users: References,
 }
 
 /// Work in an order that its dependencies allow.
 #[derive(Clone, Default)]
 pub(crate) struct Chain {
     links: Vec<Link>,
+    /// Things of the program that it keeps alive, until the last launch is done.
+    _users: Arc<References>,
 }
 
 /// A piece of it.
@@ -469,7 +469,7 @@ impl Graph {
             };
             Ok(Link { node: handle, work, enabled: true })
         });
-        Ok(Chain { links: links.collect::<Result<_>>()? })
+        Ok(Chain { links: links.collect::<Result<_>>()?, _users: Arc::new(self.users.copied()) })
     }
 
     /// The graph in the language of Graphviz.
@@ -589,13 +589,7 @@ impl Exec {
             return Err(CUresult::NOT_SUPPORTED);
         }
         let context = current()?;
-        Ok(Handle::new(Exec {
-            chain: Mutex::new(graph.chain()?),
-            context,
-            flags,
-            last: Mutex::default(),
-            _users: graph.users.copied(),
-        }))
+        Ok(Handle::new(Exec { chain: Mutex::new(graph.chain()?), context, flags, last: Mutex::default() }))
     }
 
     /// Changes the piece that a node became.

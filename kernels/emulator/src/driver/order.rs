@@ -137,7 +137,7 @@ pub(crate) fn is_checked() -> bool {
 }
 
 /// Notes that a stream is given an operation, where that is checked.
-pub(crate) fn begin(stream: &Stream, what: &str) -> Option<Ticket> {
+pub(crate) fn begin(stream: &Stream, what: impl FnOnce() -> String) -> Option<Ticket> {
     let mut order = order()?;
     let order = &mut *order;
     let context = stream.context.id;
@@ -158,14 +158,14 @@ pub(crate) fn begin(stream: &Stream, what: &str) -> Option<Ticket> {
     let time = *time;
     order.streams.insert(stream.id, clock.clone());
     let context = Arc::clone(&stream.context);
-    let operation = Operation { context, stream: stream.id, time, clock, what: what.to_owned() };
+    let operation = Operation { context, stream: stream.id, time, clock, what: what() };
     order.log.push_back(Entry::Operation(operation, None));
     Some(Ticket(order.end() - 1))
 }
 
 /// Notes an operation whose uses are known.
 pub(crate) fn operation(stream: &Stream, what: &str, uses: impl FnOnce() -> Vec<Use>) {
-    if let Some(ticket) = begin(stream, what) {
+    if let Some(ticket) = begin(stream, || what.to_owned()) {
         ticket.finish(uses());
     }
 }

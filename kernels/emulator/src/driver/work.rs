@@ -96,7 +96,7 @@ impl Plan {
     fn add(&mut self, stream: &Arc<Stream>, work: Work) -> Result {
         let job = match work {
             Work::Kernel(launch) => {
-                let ticket = order::begin(stream, &format!("kernel {}", launch.function.kernel.name));
+                let ticket = order::begin(stream, || format!("kernel {}", launch.function.kernel.name));
                 job(stream, Pace::Long, move |stream| launch.run(stream, ticket))
             }
             Work::Copy(copy) => {
