@@ -12,7 +12,7 @@ use super::{
     error::{CUresult, Result},
     handle::{Handle, objects},
     log,
-    queue::Point,
+    queue::{self, Point},
     state::{Context, current, lock},
     stream::{self, CUstream},
     user_object::References,
@@ -337,6 +337,8 @@ driver! {
         // A graph never runs twice at the same moment.
         let mut last = lock(&exec.last);
         *last = Some(work::give_after(&stream, Work::Graph(chain), *last)?);
+        drop(last);
+        queue::make_room(stream.lane());
         Ok(())
     }
 

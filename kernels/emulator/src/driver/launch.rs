@@ -9,6 +9,7 @@ use super::{
     function::{self, CUfunction, Function},
     log, occupancy,
     order::{self, Ticket, Use},
+    queue,
     stream::{self, CUstream, Stream},
     work::{self, Work},
 };
@@ -226,7 +227,9 @@ fn submit(stream: &Arc<Stream>, launch: KernelLaunch) -> Result {
     if launch.function.context.id != stream.context.id {
         return Err(CUresult::INVALID_HANDLE);
     }
-    work::submit(stream, Work::Kernel(launch))
+    work::submit(stream, Work::Kernel(launch))?;
+    queue::make_room(stream.lane());
+    Ok(())
 }
 
 /// Fails for shapes that the card cannot launch.

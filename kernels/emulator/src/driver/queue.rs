@@ -12,8 +12,8 @@
 //! threads, the *watcher*, looks at short intervals whether there is one, for as long as the program is busy.
 //!
 //! Everything here is under one lock, the board's. It is the last one that a thread takes: nobody takes another lock
-//! while holding it, and it is never held while a job runs or while anybody waits. A thread that waits for a point may
-//! hold no lock that a job takes; of the driver's locks only those of `order`, of memory and of handles are.
+//! while holding it, and it is never held while a job runs or while anybody waits. A thread that waits for a point holds
+//! no lock at all, but for that of a primary context which is about to go and has nothing to do any more.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -179,6 +179,17 @@ pub(crate) fn give(lane: Lane, jobs: Vec<Job>) -> Point {
         }
     }
     first
+}
+
+/// Waits until a queue has room for more, as a GPU's does: a program may give work faster than it is done.
+pub(crate) fn make_room(lane: Lane) {
+    const MOST_JOBS: usize = 1 << 16;
+    let board = board();
+    let jobs = board.queues.get(&lane.id).map(|queue| &queue.jobs);
+    let surplus = jobs.and_then(|jobs| jobs.get(jobs.len().checked_sub(MOST_JOBS)?));
+    let point = surplus.map(|(number, _)| Point { lane: lane.id, number: *number });
+    drop(board);
+    wait(point.as_slice());
 }
 
 /// Waits until all of these are done.
