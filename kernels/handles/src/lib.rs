@@ -308,8 +308,14 @@ image! {
     CHASE_02_SHARED: chase_02_shared;
 }
 
+kernel! {
+    /// Touches one float in every `stride`.
+    MANAGED_01_SPARSE: fn managed_01_sparse(a: &mut [f32; touched * stride], touched: u64, stride: u64);
+    shape = Shape::threads(touched);
+}
+
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 37] = [
+pub static ALL: [&Image; 38] = [
     &ADVANCE_01_STRUCTS,
     &ADVANCE_02_ARRAYS,
     &CHASE_01_GLOBAL,
@@ -329,6 +335,7 @@ pub static ALL: [&Image; 37] = [
     &INDEX_03_VOLUME,
     &LAUNCH_01_EMPTY,
     &MACHINE_01_WHO_AM_I,
+    &MANAGED_01_SPARSE,
     &READ_01_L2,
     &READ_02_L1,
     &READ_03_SHARED,
