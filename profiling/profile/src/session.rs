@@ -147,10 +147,11 @@ fn tier(
 }
 
 fn target(request: &Request, home: &Home, chapter: &str) -> anyhow::Result<Target> {
+    let listed = home.profiled(chapter)?;
     let cells = if request.cells.is_empty() {
-        home.profiled(chapter)?
+        listed
     } else {
-        Profiled { timeline: request.cells.clone(), kernels: request.cells.clone() }
+        Profiled { timeline: request.cells.clone(), kernels: request.cells.clone(), ..listed }
     };
     Ok(Target {
         chapter: chapter.to_owned(),

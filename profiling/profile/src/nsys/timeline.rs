@@ -155,6 +155,10 @@ fn outputs(trace: &Trace, ranges: &Ranges<'_>, window: Window) -> Vec<Output> {
     outputs.push(Output::Table(tables::kernels(&work)));
     outputs.push(Output::Table(tables::copies(&work)));
     outputs.push(Output::Table(tables::calls(trace, window)));
+    if let Some((table, series)) = tables::migrations(trace, ranges) {
+        outputs.push(Output::Table(table));
+        outputs.extend(series.into_iter().map(Output::Series));
+    }
     outputs
 }
 
