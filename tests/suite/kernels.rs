@@ -116,6 +116,9 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch03", "padding", "32 passes through the banks where 1 would do, 31 conflicts a request"),
         ("ch03", "swizzle", "32 passes through the banks where 1 would do, 31 conflicts a request"),
         ("ch03", "edges", "c has 65 rows and 33 columns"),
+        ("ch06", "headers", "5120 pages of a were touched for 640 floats, which lie in 640"),
+        ("ch06", "packed", "in 640 pages of c where 1 would do"),
+        ("ch06", "order", "each load of a warp touched 32 sectors where 4 would do"),
     ] {
         let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
