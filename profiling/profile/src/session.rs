@@ -87,7 +87,7 @@ pub fn run(request: &Request, home: &Home, places: &Places) -> anyhow::Result<()
     let mut failures = Vec::new();
     if let Some(nsys) = &nsys {
         println!("Nsight Systems: the timeline of {chapter} …");
-        replaced.extend([nsys::timeline::TIMELINE, nsys::timeline::PASS]);
+        replaced.extend([nsys::timeline::TIMELINE, nsys::timeline::PASS, nsys::timeline::MIGRATIONS]);
         let half = timeline(nsys, &target, &folder, places, &destination);
         add(&mut profile, half, ("Nsight Systems", nsys), "timeline", &destination, &mut failures)?;
     }

@@ -182,8 +182,9 @@ mod nsight_systems {
         assert_eq!(trace.faults_recorded, [true, true]);
         assert_eq!(trace.faults.len(), 5);
         let cells = timeline::reduce(&trace, "ch01").unwrap();
-        let cell = &cells[0];
-        let numbers = |name: &str| row(cell, "migrations", name)[1..].to_vec();
+        let (cell, moved) = (&cells[0], cells.last().unwrap());
+        assert_eq!(moved.id, "migrations");
+        let numbers = |name: &str| row(moved, "migrations", name)[1..].to_vec();
         // The fault was while a kernel was being launched, in the innermost range.
         assert_eq!(
             numbers("measure / kernel.vector_add"),
@@ -194,8 +195,11 @@ mod nsight_systems {
         // Moved pages are no copies, and have a lane of their own.
         assert_eq!(row(cell, "copies", "Host-to-Device")[1], Entry::Number(2.0));
         let lanes = &cell.timeline().unwrap().lanes;
-        assert_eq!(lanes.last().map(|lane| (lane.name.as_str(), lane.spans.len())), Some(("managed memory", 3)));
-        cell.check().unwrap();
+        assert_eq!(
+            lanes.last().map(|lane| (lane.name.as_str(), lane.spans.len())),
+            Some(("managed memory", 3))
+        );
+        moved.check().unwrap();
     }
 
     #[test]
@@ -204,13 +208,14 @@ mod nsight_systems {
         let trace = trace(&without);
         assert_eq!(trace.faults_recorded, [true, false]);
         let cells = timeline::reduce(&trace, "ch01").unwrap();
-        let faults = row(&cells[0], "migrations", "d2h");
+        let moved = cells.last().unwrap();
+        let faults = row(moved, "migrations", "d2h");
         let reason = "the session recorded no page fault of this side";
         assert_eq!(faults[1..3], [Entry::Text(format!("not collected ({reason})")), Entry::Number(2.0)]);
         let label = Abscissa::Label("d2h".into());
-        assert_eq!(cells[0].series("gpu_faults").unwrap().at(&label).unwrap().value, None);
-        // A chapter without managed memory has no such table.
-        assert!(timeline::reduce(&super::trace(NSYS), "ch01").unwrap()[0].table("migrations").is_none());
+        assert_eq!(moved.series("gpu_faults").unwrap().at(&label).unwrap().value, None);
+        // A chapter without managed memory has no such cell.
+        assert_eq!(timeline::reduce(&super::trace(NSYS), "ch01").unwrap().len(), 1);
     }
 
     #[test]

@@ -440,11 +440,12 @@ impl Export<'_> {
         let cpu = self.rows("CUDA_UM_CPU_PAGE_FAULT_EVENTS", &["start"], "", |row| {
             Ok(Fault { by: By::Cpu, start: row.get(0)?, count: 1 })
         })?;
-        let gpu = self.rows("CUDA_UM_GPU_PAGE_FAULT_EVENTS", &["start", "numberOfPageFaults"], "", |row| {
-            // A row without a number stands for itself.
-            let count = row.get::<_, Option<i64>>(1)?.unwrap_or(1);
-            Ok(Fault { by: By::Gpu, start: row.get(0)?, count })
-        })?;
+        let gpu =
+            self.rows("CUDA_UM_GPU_PAGE_FAULT_EVENTS", &["start", "numberOfPageFaults"], "", |row| {
+                // A row without a number stands for itself.
+                let count = row.get::<_, Option<i64>>(1)?.unwrap_or(1);
+                Ok(Fault { by: By::Gpu, start: row.get(0)?, count })
+            })?;
         trace.faults_recorded = [&cpu, &gpu].map(|faults| !faults.is_empty());
         trace.faults = cpu.into_iter().chain(gpu).collect();
         trace.faults.sort_by_key(|fault| fault.start);
