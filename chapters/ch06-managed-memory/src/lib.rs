@@ -150,11 +150,7 @@ fn odd_sizes(cell: &mut Cell) -> Result<()> {
             let c = ways::add(way, &context, &a, &b)?;
             let differs = |(c, expected): &(&f32, &f32)| c.to_bits() != expected.to_bits();
             let wrong = c.iter().zip(&expected).filter(differs).count();
-            ensure!(
-                wrong == 0 && c.len() == n,
-                "{}: {wrong} of {n} sums are wrong",
-                way.name()
-            );
+            ensure!(wrong == 0 && c.len() == n, "{}: {wrong} of {n} sums are wrong", way.name());
             entries.push(wrong.into());
         }
         table.push(entries);
@@ -291,8 +287,7 @@ fn link_rate(
 ) -> Result<Option<lab::Point>> {
     let host = ways::pinned(context, n)?;
     let mut device = stream.alloc_zeros::<f32>(n)?;
-    let time =
-        timing::device(stream.cu_stream(), |_| Ok(stream.memcpy_htod(&host, &mut device)?))?;
+    let time = timing::device(stream.cu_stream(), |_| Ok(stream.memcpy_htod(&host, &mut device)?))?;
     Ok(time.map(|time| time.gigabytes_per_second(FLOAT * n)))
 }
 
@@ -509,10 +504,7 @@ const ADVICES: [(&str, &[Advice]); 4] = [
     ("nothing", &[]),
     ("read-mostly", &[Advice::ReadMostly]),
     ("preferred on the device", &[Advice::Preferred(Place::Device)]),
-    (
-        "preferred on the host",
-        &[Advice::Preferred(Place::Host), Advice::AccessedBy(Place::Device)],
-    ),
+    ("preferred on the host", &[Advice::Preferred(Place::Host), Advice::AccessedBy(Place::Device)]),
 ];
 // ANCHOR_END: advices
 
@@ -601,8 +593,8 @@ fn peers(cell: &mut Cell) -> Result<()> {
         .measured("version", "")
         .measured("first kernel", "s")
         .measured("second kernel", "s")
-        .measured("copies, pageable", "s")
-        .measured("copies, pinned", "s");
+        .measured("pageable copies", "s")
+        .measured("pinned copies", "s");
     let mut unmeasured = Vec::new();
     match lab::peers::cuda_library("ch06_cuda.cu") {
         Ok(library) => against_cuda(cell, &library, &mut table)?,
@@ -689,7 +681,11 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
             Ok(stream.synchronize()?)
         },
         // SAFETY: as above.
-        || succeeded(unsafe { prefetched(a, b, c, n, context.ordinal() as i32, stream.cu_stream()) }),
+        || {
+            succeeded(unsafe {
+                prefetched(a, b, c, n, context.ordinal() as i32, stream.cu_stream())
+            })
+        },
         take_back,
     )?;
     vectors.borrow().hold_sum()?;

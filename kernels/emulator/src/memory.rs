@@ -233,7 +233,8 @@ impl Table {
     pub(crate) fn touched(&self) -> Touched {
         let mut touched = Touched::default();
         for block in self.marks.iter().flat_map(|marks| marks.chunks((BLOCK / PAGE) as usize)) {
-            let count = |bit| block.iter().filter(|mark| mark.load(Ordering::Relaxed) & bit != 0).count() as u64;
+            let count =
+                |bit| block.iter().filter(|mark| mark.load(Ordering::Relaxed) & bit != 0).count() as u64;
             let pages = count(TOUCHED);
             touched.pages += pages;
             touched.written += count(WRITTEN);
