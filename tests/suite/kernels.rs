@@ -120,6 +120,9 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch04", "shuffle", "the sum of the even lanes alone: the round with offset 1 is missing"),
         ("ch04", "histogram", "atomicAdd does the three as one step"),
         ("ch04", "identity", "the identity of the operation"),
+        ("ch06", "headers", "5120 pages of a were touched for 640 floats, which lie in 640"),
+        ("ch06", "packed", "in 640 pages of c where 1 would do"),
+        ("ch06", "order", "each load of a warp touched 32 sectors where 4 would do"),
     ] {
         let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));

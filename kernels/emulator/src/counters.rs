@@ -4,7 +4,10 @@
 //! and sectors of global memory follow from the addresses alone and equal its
 //! `smsp__sass_l1tex_t_{requests,sectors}_pipe_lsu_mem_global_op_*`; wavefronts of shared memory equal its
 //! `smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_*` for the same PTX assembled by `ptxas -O0`, since higher
-//! levels merge accesses.
+//! levels merge accesses. Pages of managed memory are those that the kernel touched; which of them a GPU would have had to
+//! fetch depends on where they were.
+
+use crate::memory::Touched;
 
 /// Counts of one launch, or of a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Counters {
     pub shared_store: Wavefronts,
     /// Atomics and reductions on shared memory.
     pub shared_atomic: Wavefronts,
+    /// Pages of managed memory that were touched.
+    pub managed: Touched,
 }
 
 /// Traffic of a kind of access to global or local memory.
@@ -83,10 +88,13 @@ impl Counters {
         sectors!(global_load global_store global_atomic local_load local_store);
         wavefronts!(shared_load shared_store shared_atomic);
         named.push(("barriers", self.barriers));
+        named.push(("managed_pages", self.managed.pages));
+        named.push(("managed_pages_written", self.managed.written));
+        named.push(("managed_blocks", self.managed.blocks));
         named
     }
 
-    /// Adds the counts of another part of the launch.
+    /// Adds the counts of another part of the launch. Two parts may touch the same pages, so these are the launch's own.
     pub fn add(&mut self, other: &Counters) {
         self.warp_instructions += other.warp_instructions;
         self.thread_instructions += other.thread_instructions;
@@ -130,6 +138,6 @@ mod tests {
         assert_eq!(named["branches_uniform"], 4);
         assert_eq!(named["shared_atomic_bank_conflicts"], 14);
         assert_eq!(named["local_store_sectors"], 10);
-        assert_eq!(named.len(), 5 + 5 * 2 + 3 * 3 + 1);
+        assert_eq!(named.len(), 5 + 5 * 2 + 3 * 3 + 1 + 3);
     }
 }

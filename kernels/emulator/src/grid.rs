@@ -127,7 +127,7 @@ pub fn run(machine: &Machine<'_>, launch: &Launch<'_>) -> Result<Counters, Stop>
     drop(printed);
     match outcome.stop {
         Some((_, stop)) => Err(stop),
-        None => Ok(outcome.counters),
+        None => Ok(Counters { managed: grid.table.touched(), ..outcome.counters }),
     }
 }
 

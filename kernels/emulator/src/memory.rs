@@ -13,7 +13,10 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock, Weak,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 
 use crate::heap::Heap;
@@ -176,6 +179,19 @@ pub(crate) struct Table {
     /// The tables that the ranges are from.
     #[expect(dead_code, reason = "held, so that their memory stays mapped")]
     kept: Vec<Arc<Table>>,
+    /// What became of each page of managed memory, an allocation after the other.
+    marks: Vec<Box<[AtomicU8]>>,
+}
+
+/// Pages of managed memory that a launch touched, counted from the start of their allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Pages of 4096 bytes.
+    pub pages: u64,
+    /// Those that were written.
+    pub written: u64,
+    /// Pieces of 2 MiB.
+    pub blocks: u64,
 }
 
 /// An allocation as a kernel sees it.
@@ -191,9 +207,52 @@ pub(crate) struct Range {
     pub(crate) shadow: u64,
     /// Kernels must not write to it.
     pub(crate) constant: bool,
+    /// It is managed memory.
+    managed: bool,
+    /// The address of its first page's mark, or 0 where pages are not counted.
+    pub(crate) marks: u64,
+}
+
+impl Range {
+    /// Marks the page of an address of this range, whose pages are counted.
+    #[inline(always)]
+    pub(crate) fn touch(&self, address: u64, writes: bool) {
+        let mark = self.marks + (address - self.start) / PAGE;
+        // SAFETY: `marks` is where the table that this range is from keeps a mark for each of its pages.
+        let mark = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU8>(mark as usize) };
+        let bits = if writes { TOUCHED | WRITTEN } else { TOUCHED };
+        // Most pages are marked already, and reading is cheaper.
+        if mark.load(Ordering::Relaxed) & bits != bits {
+            mark.fetch_or(bits, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Table {
+    /// The pages of managed memory that were touched.
+    pub(crate) fn touched(&self) -> Touched {
+        let mut touched = Touched::default();
+        for block in self.marks.iter().flat_map(|marks| marks.chunks((BLOCK / PAGE) as usize)) {
+            let count =
+                |bit| block.iter().filter(|mark| mark.load(Ordering::Relaxed) & bit != 0).count() as u64;
+            let pages = count(TOUCHED);
+            touched.pages += pages;
+            touched.written += count(WRITTEN);
+            touched.blocks += u64::from(pages > 0);
+        }
+        touched
+    }
+
+    /// Gives every range of managed memory a mark for each of its pages.
+    fn count_pages(&mut self) {
+        for range in self.ranges.iter_mut().filter(|range| range.managed) {
+            let pages = (range.end - range.start).div_ceil(PAGE);
+            let marks: Box<[AtomicU8]> = (0..pages).map(|_| AtomicU8::new(0)).collect();
+            range.marks = marks.as_ptr().expose_provenance() as u64;
+            self.marks.push(marks);
+        }
+    }
+
     /// The range that holds `address`.
     pub(crate) fn find(&self, address: u64) -> Option<Range> {
         let after = self.ranges.partition_point(|range| range.start <= address);
@@ -215,6 +274,11 @@ pub(crate) struct Held {
 pub(crate) const DEFINED: u8 = 0xFF;
 
 const PAGE: u64 = 4096;
+/// A GPU's driver handles managed memory in pieces of at most this size.
+const BLOCK: u64 = 2 << 20;
+/// The bits of a page's mark.
+const TOUCHED: u8 = 1;
+const WRITTEN: u8 = 2;
 /// Freed allocations that reports can still name.
 const FREED: usize = 4096;
 /// Fresh device memory holds this byte, as a float -1.5e-19 or an integer that nobody expects.
@@ -469,7 +533,9 @@ impl Memory {
     pub(crate) fn table(&self, view: &View) -> Arc<Table> {
         let own = self.own_table();
         let View { peers, footprint } = view.clone();
-        if peers.is_empty() && footprint.is_none() {
+        // Each launch counts the pages that it touches itself.
+        let managed = own.ranges.iter().any(|range| range.managed);
+        if peers.is_empty() && footprint.is_none() && !managed {
             return own;
         }
         let kept: Vec<Arc<Table>> =
@@ -478,7 +544,9 @@ impl Memory {
         // Host memory is in the tables of all devices, at one place.
         ranges.sort_by_key(|range| range.start);
         ranges.dedup_by_key(|range| range.start);
-        Arc::new(Table { ranges, footprint, kept })
+        let mut table = Table { ranges, footprint, kept, marks: Vec::new() };
+        table.count_pages();
+        Arc::new(table)
     }
 
     fn own_table(&self) -> Arc<Table> {
@@ -492,6 +560,8 @@ impl Memory {
             distance: (self.pointer(allocation, allocation.address) as u64).wrapping_sub(allocation.address),
             shadow: if self.is_tracked(allocation.kind) { self.shadow } else { 0 },
             constant: allocation.kind == Kind::Constant,
+            managed: allocation.kind == Kind::Managed,
+            marks: 0,
         };
         let ranges = state.live.values().map(range).collect();
         let table = Arc::new(Table { ranges, ..Table::default() });
@@ -727,6 +797,25 @@ mod tests {
         assert_eq!(memory.free(own.as_ptr() as u64), Err(Error::InvalidValue));
         memory.unregister_host(own.as_mut_ptr()).unwrap();
         assert_eq!(memory.unregister_host(own.as_mut_ptr()), Err(Error::NotRegistered));
+    }
+
+    #[test]
+    fn each_table_counts_the_pages_of_managed_memory_anew() {
+        let memory = memory();
+        let device = memory.allocate(64, Kind::Device).unwrap();
+        let a = memory.allocate(BLOCK + PAGE, Kind::Managed).unwrap();
+        let table = memory.table();
+        assert_eq!(table.find(device).unwrap().marks, 0);
+        let range = table.find(a).unwrap();
+        range.touch(a + 5, false);
+        range.touch(a + PAGE - 1, false);
+        range.touch(a + PAGE, true);
+        assert_eq!(table.touched(), Touched { pages: 2, written: 1, blocks: 1 });
+        range.touch(a + BLOCK + PAGE - 1, false);
+        assert_eq!(table.touched(), Touched { pages: 3, written: 1, blocks: 2 });
+        assert_eq!(memory.table().touched(), Touched::default());
+        memory.free(a).unwrap();
+        assert!(memory.table().marks.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::managed::Managed;
 use crate::matrix::Matrix;
 
 /// An exercise.
@@ -44,6 +45,8 @@ pub struct About {
     /// Where the kernel works on a matrix, and not on vectors: what it makes of it. Then the launch is one block of 32 × 8
     /// threads for each 32 × 32 elements.
     pub matrix: Option<Matrix>,
+    /// Where the kernel takes floats out of managed memory: how far they lie apart.
+    pub managed: Option<Managed>,
 }
 
 /// What the kernel of an exercise computes, and with which parameters.
@@ -160,7 +163,7 @@ mod tests {
 
     /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        let chapters = ["ch01", "ch02", "ch03", "ch04"];
+        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch06"];
         chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
@@ -178,6 +181,7 @@ mod tests {
         assert_eq!(names("ch02"), ["plane", "warps", "agree"]);
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
         assert_eq!(names("ch04"), ["barrier", "shuffle", "histogram", "identity"]);
+        assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use compiler::{Compiler, KernelSource};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUresult;
 use exercises::{
-    Attempt, Exercise, MATRICES, Matrix, Operation, SIZES, Stop, confine, explain_report, fence, find, hole,
-    judge, judge_reduction, look, observe, reduce, signature, verdict,
+    Attempt, Exercise, MATRICES, Managed, Matrix, Operation, SIZES, Stop, appraise, confine, explain_report,
+    fence, find, glance, hole, judge, judge_reduction, look, observe, reduce, signature, verdict,
 };
 use lab::DeviceChoice;
 
@@ -160,6 +160,9 @@ impl<'a> Checker<'a> {
         if let Some(matrix) = &exercise.about.matrix {
             return self.check_matrix(matrix, &kernel, &ptx);
         }
+        if let Some(managed) = &exercise.about.managed {
+            return self.check_managed(managed, &kernel, &ptx);
+        }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
         if exercise.about.operation != Operation::Add {
             return self.check_reduction(&attempt, exercise.about.operation);
@@ -199,6 +202,26 @@ impl<'a> Checker<'a> {
         for size in MATRICES {
             if let Err(stop) = fence(&self.context, (kernel, ptx), size) {
                 return self.stopped_on(kernel, size, stop).map(Some);
+            }
+        }
+        if self.counters.as_ref().is_some_and(|file| !file.exists()) {
+            bail!("the emulated GPU wrote no counts, so the check is incomplete");
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with a kernel on managed memory; `None` if nothing is.
+    fn check_managed(&self, managed: &Managed, kernel: &str, ptx: &str) -> Result<Option<String>> {
+        for n in managed.sizes() {
+            let wrong = match glance(&self.context, (kernel, ptx), managed, n, self.counters.as_deref()) {
+                Ok(seen) => appraise(managed, &seen),
+                Err(Stop::Signature) => Some(format!(
+                    "The kernel must keep its name and its parameters: `{kernel}(const float* a, float* c, size_t n)`."
+                )),
+                Err(stop) => return self.stopped(kernel, stop),
+            };
+            if wrong.is_some() {
+                return Ok(wrong);
             }
         }
         if self.counters.as_ref().is_some_and(|file| !file.exists()) {

@@ -484,8 +484,14 @@ image! {
     CHASE_02_SHARED: chase_02_shared;
 }
 
+kernel! {
+    /// Touches one float in every `stride`.
+    MANAGED_01_SPARSE: fn managed_01_sparse(a: &mut [f32; touched * stride], touched: u64, stride: u64);
+    shape = Shape::threads(touched);
+}
+
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 64] = [
+pub static ALL: [&Image; 65] = [
     &ADVANCE_01_STRUCTS,
     &ADVANCE_02_ARRAYS,
     &CHASE_01_GLOBAL,
@@ -514,6 +520,7 @@ pub static ALL: [&Image; 64] = [
     &LAYER_NORM_03_REGISTERS,
     &LAYER_NORM_04_WARP,
     &MACHINE_01_WHO_AM_I,
+    &MANAGED_01_SPARSE,
     &READ_01_FLOAT4,
     &REREAD_01_L2,
     &REREAD_02_L1,

@@ -19,6 +19,7 @@
 mod arguments;
 mod cell;
 mod chapter;
+mod checked;
 mod counts;
 mod device;
 mod journal;
@@ -41,6 +42,7 @@ pub use record::{Abscissa, Axis, Entry, Figure, HeatMap, Lane, Point, Series, Sp
 
 pub use cell::Cell;
 pub use chapter::{CellSpec, Chapter, cell};
+pub use checked::reports;
 pub use counts::Counts;
 pub use device::{DeviceChoice, device_clock, is_emulated, open_device, prepare_device, what_is_missing};
 pub use messages::driver_messages;

@@ -87,7 +87,7 @@ pub fn run(request: &Request, home: &Home, places: &Places) -> anyhow::Result<()
     let mut failures = Vec::new();
     if let Some(nsys) = &nsys {
         println!("Nsight Systems: the timeline of {chapter} …");
-        replaced.extend([nsys::timeline::TIMELINE, nsys::timeline::PASS]);
+        replaced.extend([nsys::timeline::TIMELINE, nsys::timeline::PASS, nsys::timeline::MIGRATIONS]);
         let half = timeline(nsys, &target, &folder, places, &destination);
         add(&mut profile, half, ("Nsight Systems", nsys), "timeline", &destination, &mut failures)?;
     }
@@ -147,10 +147,11 @@ fn tier(
 }
 
 fn target(request: &Request, home: &Home, chapter: &str) -> anyhow::Result<Target> {
+    let listed = home.profiled(chapter)?;
     let cells = if request.cells.is_empty() {
-        home.profiled(chapter)?
+        listed
     } else {
-        Profiled { timeline: request.cells.clone(), kernels: request.cells.clone() }
+        Profiled { timeline: request.cells.clone(), kernels: request.cells.clone(), ..listed }
     };
     Ok(Target {
         chapter: chapter.to_owned(),

@@ -159,6 +159,65 @@ mod nsight_systems {
         assert_eq!(row(&cells[0], "ranges", "warmup / measure")[4], Entry::Number(1.0));
     }
 
+    /// The chapter's fixture, with pages that moved within `measure` and `d2h`, and what was faulted for.
+    fn managed() -> String {
+        format!(
+            "{NSYS}
+            INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, correlationId, bytes, copyKind)
+                VALUES (837870000, 837880000, 0, 0, 0, 65536, 11), (837890000, 837990000, 0, 0, 0, 2000000, 11),
+                (838400000, 838500000, 0, 0, NULL, 1000000, 12);
+            CREATE TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS (start INTEGER, end INTEGER, globalPid INTEGER, deviceId INTEGER,
+                address INTEGER, numberOfPageFaults INTEGER, faultAccessType INTEGER);
+            INSERT INTO CUDA_UM_GPU_PAGE_FAULT_EVENTS VALUES (837869000, 837870000, 1, 0, 4096, 12, 2),
+                (837889000, 837890000, 1, 0, 8192, 30, 2), (1, 2, 1, 0, 0, 5, 2);
+            CREATE TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS (start INTEGER, globalPid INTEGER, address INTEGER,
+                originalFaultPc INTEGER, CpuInstruction INTEGER);
+            INSERT INTO CUDA_UM_CPU_PAGE_FAULT_EVENTS VALUES (838399000, 1, 4096, 0, 0), (838450000, 1, 8192, 0, 0);"
+        )
+    }
+
+    #[test]
+    fn pages_that_moved_are_counted_where_they_moved() {
+        let trace = trace(&managed());
+        assert_eq!(trace.faults_recorded, [true, true]);
+        assert_eq!(trace.faults.len(), 5);
+        let cells = timeline::reduce(&trace, "ch01").unwrap();
+        let (cell, moved) = (&cells[0], cells.last().unwrap());
+        assert_eq!(moved.id, "migrations");
+        let numbers = |name: &str| row(moved, "migrations", name)[1..].to_vec();
+        // The fault was while a kernel was being launched, in the innermost range.
+        assert_eq!(
+            numbers("measure / kernel.vector_add"),
+            [42.0, 0.0, 2.06554, 2.0, 0.0, 0.0].map(Entry::Number)
+        );
+        assert_eq!(numbers("d2h"), [0.0, 2.0, 0.0, 0.0, 1.0, 1.0].map(Entry::Number));
+        assert_eq!(numbers("outside of all ranges")[0], Entry::Number(5.0));
+        // Moved pages are no copies, and have a lane of their own.
+        assert_eq!(row(cell, "copies", "Host-to-Device")[1], Entry::Number(2.0));
+        let lanes = &cell.timeline().unwrap().lanes;
+        assert_eq!(
+            lanes.last().map(|lane| (lane.name.as_str(), lane.spans.len())),
+            Some(("managed memory", 3))
+        );
+        moved.check().unwrap();
+    }
+
+    #[test]
+    fn faults_that_were_not_recorded_are_not_zero() {
+        let without = managed().replace("CUDA_UM_GPU_PAGE_FAULT_EVENTS", "SOMETHING_ELSE");
+        let trace = trace(&without);
+        assert_eq!(trace.faults_recorded, [true, false]);
+        let cells = timeline::reduce(&trace, "ch01").unwrap();
+        let moved = cells.last().unwrap();
+        let faults = row(moved, "migrations", "d2h");
+        let reason = "the session recorded no page fault of this side";
+        assert_eq!(faults[1..3], [Entry::Text(format!("not collected ({reason})")), Entry::Number(2.0)]);
+        let label = Abscissa::Label("d2h".into());
+        assert_eq!(moved.series("gpu_faults").unwrap().at(&label).unwrap().value, None);
+        // A chapter without managed memory has no such cell.
+        assert_eq!(timeline::reduce(&super::trace(NSYS), "ch01").unwrap().len(), 1);
+    }
+
     #[test]
     fn perfetto_gets_every_event_and_no_id_of_this_machine() {
         let folder = tempfile::tempdir().unwrap();

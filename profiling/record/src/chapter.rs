@@ -32,6 +32,8 @@ pub struct Profiled {
     pub timeline: Vec<String>,
     /// Those whose kernels are counted.
     pub kernels: Vec<String>,
+    /// Whether the timeline has page faults of managed memory, which cost much to record.
+    pub page_faults: bool,
 }
 
 impl Chapter {
@@ -117,7 +119,7 @@ mod tests {
             title = "What are the four steps?"
             libraries = ["cudarc"]
             parameters = { largest = 268435456, ratio = 0.5, mode = "all" }
-            profile = { timeline = ["four-steps"] }
+            profile = { timeline = ["four-steps"], page_faults = true }
             "#,
         )
         .unwrap();
@@ -130,6 +132,7 @@ mod tests {
         assert!(!chapter.heavy);
         assert_eq!(chapter.profile.timeline, ["four-steps"]);
         assert!(chapter.profile.kernels.is_empty());
+        assert!(chapter.profile.page_faults);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 /// The major number of the export schemas that are understood.
 const SCHEMA_MAJOR: &str = "3";
+/// `copyKind` of pages of managed memory that move to the GPU, and back.
+const MIGRATION_TO_GPU: i64 = 11;
+const MIGRATION_TO_CPU: i64 = 12;
 /// `eventType` of a push/pop range.
 const PUSH_POP: i64 = 59;
 /// `eventType` of a start/end range.
@@ -32,6 +35,10 @@ pub struct Trace {
     pub calls: Vec<Call>,
     /// What the GPU did, by start.
     pub work: Vec<Work>,
+    /// Page faults of managed memory, by start.
+    pub faults: Vec<Fault>,
+    /// Whether faults of the CPU, and of the GPU, were recorded.
+    pub faults_recorded: [bool; 2],
     /// What this session did not record, in words.
     pub absent: Vec<&'static str>,
     /// Warnings and errors of the tool itself. They may name folders: for the terminal only.
@@ -99,6 +106,13 @@ pub enum What {
         /// How much.
         bytes: i64,
     },
+    /// Pages of managed memory that the driver moved.
+    Migration {
+        /// Which way.
+        to: By,
+        /// How much.
+        bytes: i64,
+    },
     /// A fill.
     Set {
         /// How much.
@@ -106,6 +120,26 @@ pub enum What {
     },
     /// A whole CUDA graph, where its nodes were not recorded one by one.
     Graph,
+}
+
+/// Page faults of managed memory that were recorded together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fault {
+    /// Who touched a page that was elsewhere.
+    pub by: By,
+    /// When.
+    pub start: i64,
+    /// How many.
+    pub count: i64,
+}
+
+/// Who faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A thread of the program.
+    Cpu,
+    /// A kernel.
+    Gpu,
 }
 
 /// A kernel's launch.
@@ -145,6 +179,7 @@ pub fn from_connection(connection: &Connection) -> anyhow::Result<Trace> {
     export.ranges(&mut trace)?;
     export.calls(&mut trace)?;
     export.work(&mut trace)?;
+    export.faults(&mut trace)?;
     Ok(trace)
 }
 
@@ -370,9 +405,15 @@ impl<'a> Export<'a> {
             "",
             |row| {
                 let kind: i64 = row.get(6)?;
+                let bytes = row.get(5)?;
+                match kind {
+                    MIGRATION_TO_GPU => return place(row, What::Migration { to: By::Gpu, bytes }),
+                    MIGRATION_TO_CPU => return place(row, What::Migration { to: By::Cpu, bytes }),
+                    _ => {}
+                }
                 let direction =
                     directions.get(&kind).cloned().unwrap_or_else(|| format!("copy of kind {kind}"));
-                place(row, What::Copy { direction, bytes: row.get(5)? })
+                place(row, What::Copy { direction, bytes })
             },
         )?);
         trace.work.extend(self.rows("CUPTI_ACTIVITY_KIND_MEMSET", &columns(&["bytes"]), "", |row| {
@@ -389,6 +430,25 @@ impl<'a> Export<'a> {
             ("CUPTI_ACTIVITY_KIND_MEMSET", "fills"),
         ];
         trace.absent.extend(tables.iter().filter(|(table, _)| !self.has(table)).map(|(_, what)| what));
+        Ok(())
+    }
+}
+
+impl Export<'_> {
+    /// Page faults of managed memory.
+    fn faults(&self, trace: &mut Trace) -> anyhow::Result<()> {
+        let cpu = self.rows("CUDA_UM_CPU_PAGE_FAULT_EVENTS", &["start"], "", |row| {
+            Ok(Fault { by: By::Cpu, start: row.get(0)?, count: 1 })
+        })?;
+        let gpu =
+            self.rows("CUDA_UM_GPU_PAGE_FAULT_EVENTS", &["start", "numberOfPageFaults"], "", |row| {
+                // A row without a number stands for itself.
+                let count = row.get::<_, Option<i64>>(1)?.unwrap_or(1);
+                Ok(Fault { by: By::Gpu, start: row.get(0)?, count })
+            })?;
+        trace.faults_recorded = [&cpu, &gpu].map(|faults| !faults.is_empty());
+        trace.faults = cpu.into_iter().chain(gpu).collect();
+        trace.faults.sort_by_key(|fault| fault.start);
         Ok(())
     }
 }

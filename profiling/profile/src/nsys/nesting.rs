@@ -81,6 +81,15 @@ impl<'a> Ranges<'a> {
         self.of_work(work).any(|outer| outer == range)
     }
 
+    /// The innermost range that was open at a time, for what no call of the program started.
+    pub(super) fn at(&self, time: i64) -> Option<usize> {
+        let open = (0..self.list.len()).filter(|&index| {
+            let range = self.list[index];
+            range.nests && range.start <= time && time <= range.end
+        });
+        open.max_by_key(|&index| self.depth[index])
+    }
+
     /// The names from the outermost range to this one.
     pub(super) fn path(&self, index: usize) -> String {
         match self.parent[index] {

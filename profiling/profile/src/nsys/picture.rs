@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use record::{Lane, Span, Timeline};
 
-use super::export::{Trace, What};
+use super::export::{By, Trace, What};
 use super::nesting::Ranges;
 use crate::reading::significant;
 
@@ -69,11 +69,15 @@ pub(super) fn picture(trace: &Trace, ranges: &Ranges<'_>, window: Window, title:
     }
     let devices = trace.work.iter().map(|work| work.device).max().unwrap_or(0);
     for work in &trace.work {
-        let name = || match devices {
-            0 => format!("stream {}", work.stream),
-            _ => format!("GPU {}, stream {}", work.device, work.stream),
+        let name = || match (devices, &work.what) {
+            (0, What::Migration { .. }) => "managed memory".into(),
+            (0, _) => format!("stream {}", work.stream),
+            (_, What::Migration { .. }) => format!("GPU {}, managed memory", work.device),
+            (_, _) => format!("GPU {}, stream {}", work.device, work.stream),
         };
-        add((2, work.device, work.stream), &name, what(&work.what), work.start, work.end);
+        // The driver moves pages in no stream of the program's.
+        let lane = if let What::Migration { .. } = work.what { i64::MAX } else { work.stream };
+        add((2, work.device, lane), &name, what(&work.what), work.start, work.end);
     }
 
     let mut note = String::new();
@@ -106,6 +110,8 @@ pub(super) fn what(what: &What) -> String {
     match what {
         What::Kernel(kernel) => kernel.name.clone(),
         What::Copy { direction, bytes } => format!("{direction} {}", amount(*bytes)),
+        What::Migration { to: By::Gpu, bytes } => format!("pages to the GPU {}", amount(*bytes)),
+        What::Migration { to: By::Cpu, bytes } => format!("pages to the CPU {}", amount(*bytes)),
         What::Set { bytes } => format!("fill {}", amount(*bytes)),
         What::Graph => "graph".into(),
     }

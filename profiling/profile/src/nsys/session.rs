@@ -26,6 +26,10 @@ pub struct Session {
 pub fn collect(nsys: &Path, target: &Target, folder: &Path) -> Invocation {
     let mut output = std::ffi::OsString::from("--output=");
     output.push(folder.join(NAME));
+    let page_faults: &[&str] = match target.cells.page_faults {
+        true => &["--cuda-um-gpu-page-faults=true", "--cuda-um-cpu-page-faults=true"],
+        false => &[],
+    };
     Invocation::new(nsys)
         .arguments([
             "profile",
@@ -34,6 +38,7 @@ pub fn collect(nsys: &Path, target: &Target, folder: &Path) -> Invocation {
             "--cpuctxsw=none",
             "--force-overwrite=true",
         ])
+        .arguments(page_faults)
         .argument(output)
         .argument(&target.program)
         .arguments(&target.arguments)
@@ -166,4 +171,28 @@ pub(crate) fn tail(text: &str) -> String {
     let lines: Vec<&str> =
         text.split(['\n', '\r']).map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(12)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use record::chapter::Profiled;
+
+    use super::*;
+
+    #[test]
+    fn page_faults_are_recorded_where_a_chapter_asks_for_them() {
+        let line = |page_faults| {
+            let cells = Profiled { page_faults, ..Profiled::default() };
+            let target = Target {
+                chapter: "ch06-managed-memory".into(),
+                domain: "ch06".into(),
+                program: "ch06-managed-memory".into(),
+                arguments: Vec::new(),
+                cells,
+            };
+            collect(Path::new("nsys"), &target, Path::new("reports")).to_string()
+        };
+        assert!(line(true).contains("--cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true"));
+        assert!(!line(false).contains("--cuda-um"));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use record::{Entry, Series, Table};
 
-use super::export::{Trace, What, Work};
+use super::export::{By, Trace, What, Work};
 use super::nesting::Ranges;
 use super::picture::{Window, dimensions};
 use crate::reading::{Reading, significant};
@@ -43,7 +43,7 @@ pub(super) fn ranges(trace: &Trace, ranges: &Ranges<'_>) -> (Table, Vec<Series>)
                     row.copies += 1;
                     row.bytes += bytes;
                 }
-                What::Set { .. } | What::Graph => {}
+                What::Migration { .. } | What::Set { .. } | What::Graph => {}
             }
         }
     }
@@ -145,6 +145,75 @@ pub(super) fn copies(work: &[&Work]) -> Table {
         ]);
     }
     table
+}
+
+/// Page faults of managed memory and the pages that moved, by the range that was open when it happened; nothing where no
+/// page moved and none was faulted for.
+pub(super) fn migrations(trace: &Trace, ranges: &Ranges<'_>) -> Option<(Table, Vec<Series>)> {
+    #[derive(Default)]
+    struct Row {
+        path: String,
+        faults: [i64; 2],
+        bytes: [i64; 2],
+        moves: [i64; 2],
+    }
+    let side = |by: By| match by {
+        By::Gpu => 0,
+        By::Cpu => 1,
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut row_at = |time: i64, change: &mut dyn FnMut(&mut Row)| {
+        let path = ranges.at(time).map_or_else(|| "outside of all ranges".into(), |index| ranges.path(index));
+        let place = rows.iter().position(|row| row.path == path).unwrap_or_else(|| {
+            rows.push(Row { path, ..Row::default() });
+            rows.len() - 1
+        });
+        change(&mut rows[place]);
+    };
+    for work in &trace.work {
+        if let What::Migration { to, bytes } = work.what {
+            row_at(work.start, &mut |row| {
+                row.bytes[side(to)] += bytes;
+                row.moves[side(to)] += 1;
+            });
+        }
+    }
+    for fault in &trace.faults {
+        row_at(fault.start, &mut |row| row.faults[side(fault.by)] += fault.count);
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let recorded = |by: By, count: i64| match trace.faults_recorded[1 - side(by)] {
+        true => Reading::Measured(count as f64),
+        false => Reading::missing("the session recorded no page fault of this side"),
+    };
+    let mut table = Table::new("migrations")
+        .measured("range", "")
+        .measured("faults of the GPU", "")
+        .measured("faults of the CPU", "")
+        .measured("to the GPU", "MB")
+        .measured("pieces to the GPU", "")
+        .measured("to the CPU", "MB")
+        .measured("pieces to the CPU", "");
+    let mut faults = Series::measured("gpu_faults", "").label("faults of the GPU");
+    let mut moved = Series::measured("to_gpu_mb", "MB").label("pages to the GPU");
+    for row in rows {
+        let megabytes = |side: usize| significant(row.bytes[side] as f64 / 1e6);
+        let of_gpu = recorded(By::Gpu, row.faults[0]);
+        faults.push(row.path.as_str(), of_gpu.point());
+        moved.push(row.path.as_str(), megabytes(0));
+        table.push([
+            Entry::Text(row.path),
+            of_gpu.entry(),
+            recorded(By::Cpu, row.faults[1]).entry(),
+            Entry::Number(megabytes(0)),
+            Entry::Number(row.moves[0] as f64),
+            Entry::Number(megabytes(1)),
+            Entry::Number(row.moves[1] as f64),
+        ]);
+    }
+    Some((table, vec![faults, moved]))
 }
 
 pub(super) fn calls(trace: &Trace, window: Window) -> Table {

@@ -13,6 +13,8 @@ use crate::reading::Reading;
 pub const TIMELINE: &str = "timeline";
 /// The cell that looks closer at one pass through `setup`, `h2d`, `measure` and `d2h`: the one in which the GPU did most.
 pub const PASS: &str = "timeline-pass";
+/// The cell that counts page faults of managed memory and the pages that moved.
+pub const MIGRATIONS: &str = "migrations";
 
 /// The range within which a chapter times.
 const MEASURED: &str = "measure";
@@ -21,7 +23,8 @@ const WARM_UP: &str = "warmup";
 /// The order in which the ranges of a pass come.
 const ORDER: [&str; 6] = ["setup", "h2d", WARM_UP, MEASURED, "d2h", "check"];
 
-/// The cells of a session: [`TIMELINE`], and [`PASS`] where it shows more than the whole does.
+/// The cells of a session: [`TIMELINE`], [`PASS`] where it shows more than the whole does, and [`MIGRATIONS`] where pages
+/// moved.
 ///
 /// # Errors
 /// A trace without ranges of `domain`: nothing in it can be put into the chapter's words.
@@ -64,6 +67,17 @@ pub fn reduce(trace: &Trace, domain: &str) -> anyhow::Result<Vec<Cell>> {
             seconds: 0.0,
             order_dependent: false,
             outputs: vec![Output::Timeline(timeline), text(&note)],
+        });
+    }
+    if let Some((table, series)) = tables::migrations(trace, &ranges) {
+        let mut outputs = vec![Output::Table(table)];
+        outputs.extend(series.into_iter().map(Output::Series));
+        cells.push(Cell {
+            id: MIGRATIONS.into(),
+            title: "Pages of managed memory that moved".into(),
+            seconds: 0.0,
+            order_dependent: false,
+            outputs,
         });
     }
     Ok(cells)

@@ -63,6 +63,7 @@ fn events(trace: &Trace) -> Value {
                 }),
             ),
             What::Copy { bytes, .. } => ("copy", json!({"bytes": bytes})),
+            What::Migration { bytes, .. } => ("migration", json!({"bytes": bytes})),
             What::Set { bytes } => ("fill", json!({"bytes": bytes})),
             What::Graph => ("graph", json!({})),
         };

@@ -44,7 +44,7 @@ fn row(context: &mut Context, cache: u32, first: u64, bytes: u64, access: Access
     let range = context.caches[cache as usize];
     let inside = first >= range.start && first < range.end && range.end - first >= 32 * bytes;
     let writes = access != Access::Load;
-    if !inside || first & (bytes - 1) != 0 || writes && range.constant || range.shadow != 0 {
+    if !inside || first & (bytes - 1) != 0 || writes && range.constant || range.shadow | range.marks != 0 {
         return None;
     }
     count(context, access, ((first + 32 * bytes - 1) >> 5) - (first >> 5) + 1);
@@ -77,6 +77,9 @@ pub(crate) fn global(
     };
     if range.shadow != 0 {
         init::one_range(context, &range, addresses, least, greatest, bytes, access)?;
+    }
+    if range.marks != 0 {
+        touch(&range, addresses, writes);
     }
     count(context, access, sectors(addresses, least, greatest));
     for address in addresses {
@@ -123,6 +126,9 @@ fn find_range(
                 {
                     footprint.note(range.start, addresses[lane]..addresses[lane] + bytes, writes);
                 }
+                if range.marks != 0 && context.mask >> lane & 1 == 1 {
+                    range.touch(addresses[lane], writes);
+                }
                 host[lane] = addresses[lane].wrapping_add(range.distance);
                 if range.shadow != 0 {
                     shadows[lane] = addresses[lane].wrapping_add(range.shadow);
@@ -149,6 +155,18 @@ fn find_range(
     count(context, access, sectors(addresses, least, greatest));
     *addresses = host;
     Ok(None)
+}
+
+/// Marks the pages of managed memory that the lanes touch. No access crosses from one to the next.
+#[inline(never)]
+fn touch(range: &Range, addresses: &[u64; 32], writes: bool) {
+    let mut last = u64::MAX;
+    for &address in addresses {
+        if address >> 12 != last {
+            range.touch(address, writes);
+            last = address >> 12;
+        }
+    }
 }
 
 /// Counts a request.
