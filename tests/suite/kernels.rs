@@ -116,6 +116,8 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch03", "padding", "32 passes through the banks where 1 would do, 31 conflicts a request"),
         ("ch03", "swizzle", "32 passes through the banks where 1 would do, 31 conflicts a request"),
         ("ch03", "edges", "c has 65 rows and 33 columns"),
+        ("ch07", "chunk", "part 0 ends before element 250 and wrote c[250]"),
+        ("ch07", "replay", "Launched again, c[0] is 4 and no longer 2"),
     ] {
         let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));

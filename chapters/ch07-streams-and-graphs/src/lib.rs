@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, ensure};
 use cudarc::driver::result::stream::StreamKind;
 use cudarc::driver::sys::CUevent_flags;
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, LaunchConfig, result};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, LaunchConfig, result};
 use kernels::{chain_01_step, schedule_01_spin};
 use lab::timing::{self, Timing};
 use lab::{Axis, Cell, CellSpec, Figure, Lane, Series, Span, Table, Timeline, row};
@@ -392,8 +392,8 @@ fn pageable(cell: &mut Cell) -> Result<()> {
     let n = floats(cell)?;
     let mut table = Table::new("memory")
         .exact("host memory", "")
-        .measured("one stream, one chunk", "s")
-        .measured("four streams, 16 chunks", "s")
+        .measured("one stream", "s")
+        .measured("four streams", "s")
         .measured("gain", "");
     cell.progress(2);
     let mut rounds = None;
@@ -421,9 +421,9 @@ fn pageable(cell: &mut Cell) -> Result<()> {
 fn diamond(cell: &mut Cell) -> Result<()> {
     let mut table = Table::new("ways").exact("who waits", "").exact("sums", "").exact("wrong", "");
     for (who, waits) in [
-        ("cudarc, by its own events", Waits::Tracked),
-        ("we, by events", Waits::Events),
-        ("we, by fork and join", Waits::ForkAndJoin),
+        ("cudarc by its own events", Waits::Tracked),
+        ("we by events", Waits::Events),
+        ("we by fork and join", Waits::ForkAndJoin),
     ] {
         let (n, rounds) = (1000, 3000);
         let mut diamond = Diamond::new(&lab::open_device()?, waits, n)?;
@@ -461,10 +461,8 @@ fn tracking(cell: &mut Cell) -> Result<()> {
 
     let n = floats(cell)?;
     let (streams, chunks) = (4, 32);
-    let mut table = Table::new("ways")
-        .exact("who orders, and what", "")
-        .measured("time", "s")
-        .measured("gain", "");
+    let mut table =
+        Table::new("ways").exact("who orders", "").measured("time", "s").measured("gain", "");
     cell.tick("nobody but the streams");
     let mut work = pipeline(n, streams, true)?;
     let Stages { rounds, .. } = Stages::measure(&mut work, otherwise(cell)?)?;
@@ -481,8 +479,8 @@ fn tracking(cell: &mut Cell) -> Result<()> {
     work.check(rounds)?;
     for (name, time) in [
         ("nobody but the streams", by_hand),
-        ("cudarc, a slice for all chunks", one_slice),
-        ("cudarc, a slice for each chunk", own),
+        ("cudarc: one slice for all chunks", one_slice),
+        ("cudarc: a slice for each chunk", own),
     ] {
         let gain = serial.zip(time).map(|(serial, time)| serial.median / time.median);
         table.push(row![name, time.map(Timing::seconds), gain]);
@@ -564,8 +562,7 @@ fn together(cell: &mut Cell) -> Result<()> {
         launch(0, &one)?;
         Ok(context.synchronize()?)
     })?;
-    let mut table =
-        Table::new("pairs").exact("two kernels in", "").measured("time, in kernels", "");
+    let mut table = Table::new("pairs").exact("two kernels in", "").measured("time in kernels", "");
     for (name, first, second) in [
         ("one stream", &one, &one),
         ("two streams", &one, &other),
@@ -630,19 +627,18 @@ fn allocation(cell: &mut Cell) -> Result<()> {
     let stream = context.new_stream()?;
     let largest = cell.parameter("largest_allocation")?;
     let ways = [
-        ("cuMemAlloc, cuMemFree", Source::Driver(context.clone())),
+        ("driver", Source::Driver(context.clone())),
         (
-            "a pool that keeps nothing",
+            "pool that keeps nothing",
             Source::Pool(Arc::new(Pool::new(&context, 0)?), stream.clone()),
         ),
         (
-            "a pool that keeps everything",
+            "pool that keeps all",
             Source::Pool(Arc::new(Pool::new(&context, u64::MAX)?), stream.clone()),
         ),
     ];
     let mut table = Table::new("ways")
-        .exact("way", "")
-        .exact("bytes", "MiB")
+        .exact("from whom", "")
         .measured("allocate", "s")
         .measured("free", "s")
         .measured("wait", "s");
@@ -663,7 +659,7 @@ fn allocation(cell: &mut Cell) -> Result<()> {
             })?;
             // ANCHOR_END: allocation
             let lap = |i: usize| times.as_ref().map(|times| times[i].seconds());
-            table.push(row![*name, bytes / MIB, lap(0), lap(1), lap(2)]);
+            table.push(row![format!("{name}: {} MiB", bytes / MIB), lap(0), lap(1), lap(2)]);
         }
     }
     cell.table(table);
@@ -753,11 +749,11 @@ fn memory(cell: &mut Cell) -> Result<()> {
     Ok(())
 }
 
-/// What the steps of [`SEQUENCE`] are called: `+a 64` allocates, `−a` frees.
+/// What the steps of [`SEQUENCE`] are called: `a 64` allocates, `free a` frees.
 fn steps() -> Vec<String> {
     let name = |(letter, mebibytes): &(&str, usize)| match mebibytes {
-        0 => format!("−{letter}"),
-        mebibytes => format!("+{letter} {mebibytes}"),
+        0 => format!("free {letter}"),
+        mebibytes => format!("{letter} {mebibytes}"),
     };
     SEQUENCE.iter().map(name).chain(["give back".to_owned()]).collect()
 }
@@ -883,9 +879,9 @@ fn update(cell: &mut Cell) -> Result<()> {
     cell.tick("build");
     push("build and instantiate", timing::host_call(|| chain.build(links, 7).map(drop))?);
     cell.tick("set arguments");
-    push("new arguments, kernel by kernel", timing::host_call(|| built.set_amount(7))?);
+    push("new arguments kernel by kernel", timing::host_call(|| built.set_amount(7))?);
     cell.tick("update");
-    push("new arguments, from another graph", timing::host_call(|| built.update_from(&other))?);
+    push("new arguments from another graph", timing::host_call(|| built.update_from(&other))?);
     cell.tick("launch");
     let launch = timing::laps(2, |clock| {
         built.launch()?;
@@ -902,10 +898,22 @@ fn update(cell: &mut Cell) -> Result<()> {
 // -------------------------------------------------------------------------------------------------
 // A missing wait
 
+/// Runs of the diamond with the mistake.
+const RUNS: usize = 20;
+
+/// In how many of them a sum was wrong.
+fn wrong_runs(diamond: &mut Diamond, rounds: u32) -> Result<usize> {
+    let mut wrong_runs = 0;
+    for _ in 0..RUNS {
+        diamond.run(Waits::Forgotten, rounds)?;
+        wrong_runs += usize::from(diamond.wrong(rounds)? > 0);
+    }
+    Ok(wrong_runs)
+}
+
 /// Stands last: where somebody checks the order of streams, nothing more can be done on this device afterwards.
 fn missing_wait(cell: &mut Cell) -> Result<()> {
     let context = lab::open_device()?;
-    let runs = 20;
     let mut table = Table::new("runs")
         .exact("rounds of the right side", "")
         .measured("runs with a wrong sum", "")
@@ -913,21 +921,13 @@ fn missing_wait(cell: &mut Cell) -> Result<()> {
     let ((), messages) = lab::driver_messages(|| {
         let mut diamond = Diamond::new(&context, Waits::Forgotten, 1000)?;
         for rounds in [0, 300, 3000] {
-            let mut count = || -> Result<usize> {
-                let mut wrong_runs = 0;
-                for _ in 0..runs {
-                    diamond.run(Waits::Forgotten, rounds)?;
-                    wrong_runs += usize::from(diamond.wrong(rounds)? > 0);
-                }
-                Ok(wrong_runs)
-            };
-            match count() {
-                Ok(wrong) => table.push(row![rounds, format!("{wrong} of {runs}"), "CUDA_SUCCESS"]),
+            match wrong_runs(&mut diamond, rounds) {
+                Ok(wrong) => table.push(row![rounds, wrong, "CUDA_SUCCESS"]),
                 Err(error) => {
-                    let code = error.downcast_ref::<cudarc::driver::DriverError>();
+                    let code = error.chain().find_map(|cause| cause.downcast_ref::<DriverError>());
                     let answer =
-                        code.map_or_else(|| error.to_string(), |error| format!("{:?}", error.0));
-                    table.push(row![rounds, "", answer]);
+                        code.map_or_else(|| format!("{error:#}"), |error| format!("{:?}", error.0));
+                    table.push(row![rounds, "not looked at", answer]);
                 }
             }
         }
@@ -936,6 +936,7 @@ fn missing_wait(cell: &mut Cell) -> Result<()> {
     // What the guards of the slices met has been said above.
     let _ = context.check_err();
     cell.table(table);
+    cell.value("runs", RUNS as f64, "");
     if !messages.is_empty() {
         cell.measured_text(messages);
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::chunks::Chunks;
 use crate::matrix::Matrix;
 
 /// An exercise.
@@ -40,6 +41,8 @@ pub struct About {
     /// Where the kernel works on a matrix, and not on vectors: what it makes of it. Then the launch is one block of 32 × 8
     /// threads for each 32 × 32 elements.
     pub matrix: Option<Matrix>,
+    /// Where the kernel is launched once for each part of a vector: how many parts there are, and how often it is all done.
+    pub chunks: Option<Chunks>,
 }
 
 /// How the check launches the kernel.
@@ -135,7 +138,12 @@ mod tests {
 
     /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        let chapters = ["ch01-raw-kernel", "ch02-threads-blocks-grid", "ch03-memory-hierarchy"];
+        let chapters = [
+            "ch01-raw-kernel",
+            "ch02-threads-blocks-grid",
+            "ch03-memory-hierarchy",
+            "ch07-streams-and-graphs",
+        ];
         chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
@@ -152,6 +160,7 @@ mod tests {
         assert_eq!(names("ch01"), ["guard", "grid_stride", "float4"]);
         assert_eq!(names("ch02"), ["plane", "warps", "agree"]);
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
+        assert_eq!(names("ch07"), ["chunk", "replay"]);
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //! An exercise is three files of this folder: `chNN_<name>.cu` with the hole, `chNN_<name>.solution.cu`, and
 //! `chNN_<name>.toml` with the task, the hints and what the check expects. [`find`] reads them, [`observe`] runs a kernel on
 //! a device at awkward sizes, [`judge`] says in the words of the lesson what is wrong, and [`confine`] lets the device
-//! itself stop what reaches out of its memory. [`look`], [`verdict`] and [`fence`] do the same for kernels on a matrix.
+//! itself stop what reaches out of its memory. [`look`], [`verdict`] and [`fence`] do the same for kernels on a matrix, and
+//! [`watch`], [`sentence`] and [`enclose`] for kernels that are launched once for each part of a vector.
 
+mod chunks;
 mod exercise;
 mod judge;
 mod matrix;
 mod run;
 
+pub use chunks::{Chunks, LENGTHS, Step, enclose, sentence, watch};
 pub use exercise::{About, Exercise, Expect, Launch, find, hole};
 pub use judge::judge;
 pub use matrix::{MATRICES, Matrix, Sight, Traffic, Wanted, fence, look, verdict};

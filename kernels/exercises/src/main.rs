@@ -11,8 +11,8 @@ use compiler::{Compiler, KernelSource};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUresult;
 use exercises::{
-    Attempt, Exercise, MATRICES, Matrix, SIZES, Stop, confine, fence, find, hole, judge, look, observe,
-    verdict,
+    Attempt, Chunks, Exercise, LENGTHS, MATRICES, Matrix, SIZES, Stop, confine, enclose, fence, find, hole,
+    judge, look, observe, sentence, verdict, watch,
 };
 use lab::DeviceChoice;
 
@@ -155,6 +155,9 @@ impl<'a> Checker<'a> {
         if let Some(matrix) = &exercise.about.matrix {
             return self.check_matrix(matrix, &kernel, &ptx);
         }
+        if let Some(chunks) = exercise.about.chunks {
+            return self.check_chunks(chunks, &kernel, &ptx);
+        }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
         for n in SIZES {
             match observe(&self.context, &attempt, n, self.counters.as_deref()) {
@@ -197,6 +200,52 @@ impl<'a> Checker<'a> {
             bail!("the emulated GPU wrote no counts, so the check is incomplete");
         }
         Ok(None)
+    }
+
+    /// What is wrong with a kernel that is launched for each part of a vector; `None` if nothing is.
+    fn check_chunks(&self, chunks: Chunks, kernel: &str, ptx: &str) -> Result<Option<String>> {
+        for n in LENGTHS {
+            match watch(&self.context, (kernel, ptx), chunks, n) {
+                Ok(steps) => {
+                    if let Some(wrong) = steps.iter().find_map(sentence) {
+                        return Ok(Some(wrong));
+                    }
+                }
+                Err(stop) => return self.stopped_in_part(kernel, n, stop).map(Some),
+            }
+        }
+        for n in LENGTHS {
+            if let Err(stop) = enclose(&self.context, (kernel, ptx), chunks, n) {
+                return self.stopped_in_part(kernel, n, stop).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with a kernel on a part of a vector that could not be watched.
+    fn stopped_in_part(&self, kernel: &str, n: usize, stop: Stop) -> Result<String> {
+        let error = match stop {
+            Stop::Signature => {
+                return Ok(format!(
+                    "The kernel must keep its name and its parameters: `{kernel}(const float* a, float* c, size_t n, size_t \
+                     first, size_t length)`."
+                ));
+            }
+            Stop::Setup(error) => bail!("running {kernel}: {error}"),
+            Stop::Kernel(error, _) => error,
+        };
+        let reason = match error.0 {
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => {
+                "it reached memory that is not part of a or c: the last part may be shorter than `length`"
+            }
+            CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
+            _ => "it failed",
+        };
+        Ok(format!(
+            "With n = {n} the device stopped the kernel, because {reason} ({:?}). {}",
+            error.0,
+            self.who()
+        ))
     }
 
     /// What is wrong with a kernel on a matrix that could not be observed.
