@@ -123,6 +123,8 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch06", "headers", "5120 pages of a were touched for 640 floats, which lie in 640"),
         ("ch06", "packed", "in 640 pages of c where 1 would do"),
         ("ch06", "order", "each load of a warp touched 32 sectors where 4 would do"),
+        ("ch07", "chunk", "part 0 ends before element 250 and wrote c[250]"),
+        ("ch07", "replay", "Launched again, c[0] is 4 and no longer 2"),
     ] {
         let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));

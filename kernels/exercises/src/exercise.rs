@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::chunks::Chunks;
 use crate::managed::Managed;
 use crate::matrix::Matrix;
 
@@ -47,6 +48,8 @@ pub struct About {
     pub matrix: Option<Matrix>,
     /// Where the kernel takes floats out of managed memory: how far they lie apart.
     pub managed: Option<Managed>,
+    /// Where the kernel is launched once for each part of a vector: how many parts there are, and how often it is all done.
+    pub chunks: Option<Chunks>,
 }
 
 /// What the kernel of an exercise computes, and with which parameters.
@@ -163,7 +166,7 @@ mod tests {
 
     /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch06"];
+        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch06", "ch07"];
         chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
@@ -182,6 +185,7 @@ mod tests {
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
         assert_eq!(names("ch04"), ["barrier", "shuffle", "histogram", "identity"]);
         assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
+        assert_eq!(names("ch07"), ["chunk", "replay"]);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! `chNN_<name>.toml` with the task, the hints and what the check expects. [`find`] reads them, [`observe`] runs a kernel on
 //! a device at awkward sizes, [`judge`] says in the words of the lesson what is wrong, and [`confine`] lets the device
 //! itself stop what reaches out of its memory. [`look`], [`verdict`] and [`fence`] do the same for kernels on a matrix,
-//! [`glance`] and [`appraise`] for kernels on managed memory.
+//! [`glance`] and [`appraise`] for kernels on managed memory, and [`watch`], [`sentence`] and [`enclose`] for kernels that
+//! are launched once for each part of a vector.
 
+mod chunks;
 mod exercise;
 mod judge;
 mod managed;
@@ -13,6 +15,7 @@ mod matrix;
 mod reduction;
 mod run;
 
+pub use chunks::{Chunks, LENGTHS, Step, enclose, sentence, watch};
 pub use exercise::{About, Exercise, Expect, Launch, Operation, find, hole};
 pub use judge::judge;
 pub use managed::{Glance, Managed, Pages, appraise, glance};

@@ -11,8 +11,9 @@ use compiler::{Compiler, KernelSource};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUresult;
 use exercises::{
-    Attempt, Exercise, MATRICES, Managed, Matrix, Operation, SIZES, Stop, appraise, confine, explain_report,
-    fence, find, glance, hole, judge, judge_reduction, look, observe, reduce, signature, verdict,
+    Attempt, Chunks, Exercise, LENGTHS, MATRICES, Managed, Matrix, Operation, SIZES, Stop, appraise, confine,
+    enclose, explain_report, fence, find, glance, hole, judge, judge_reduction, look, observe, reduce,
+    sentence, signature, verdict, watch,
 };
 use lab::DeviceChoice;
 
@@ -163,6 +164,9 @@ impl<'a> Checker<'a> {
         if let Some(managed) = &exercise.about.managed {
             return self.check_managed(managed, &kernel, &ptx);
         }
+        if let Some(chunks) = exercise.about.chunks {
+            return self.check_chunks(chunks, &kernel, &ptx);
+        }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
         if exercise.about.operation != Operation::Add {
             return self.check_reduction(&attempt, exercise.about.operation);
@@ -228,6 +232,52 @@ impl<'a> Checker<'a> {
             bail!("the emulated GPU wrote no counts, so the check is incomplete");
         }
         Ok(None)
+    }
+
+    /// What is wrong with a kernel that is launched for each part of a vector; `None` if nothing is.
+    fn check_chunks(&self, chunks: Chunks, kernel: &str, ptx: &str) -> Result<Option<String>> {
+        for n in LENGTHS {
+            match watch(&self.context, (kernel, ptx), chunks, n) {
+                Ok(steps) => {
+                    if let Some(wrong) = steps.iter().find_map(sentence) {
+                        return Ok(Some(wrong));
+                    }
+                }
+                Err(stop) => return self.stopped_in_part(kernel, n, stop).map(Some),
+            }
+        }
+        for n in LENGTHS {
+            if let Err(stop) = enclose(&self.context, (kernel, ptx), chunks, n) {
+                return self.stopped_in_part(kernel, n, stop).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with a kernel on a part of a vector that could not be watched.
+    fn stopped_in_part(&self, kernel: &str, n: usize, stop: Stop) -> Result<String> {
+        let error = match stop {
+            Stop::Signature => {
+                return Ok(format!(
+                    "The kernel must keep its name and its parameters: `{kernel}(const float* a, float* c, size_t n, size_t \
+                     first, size_t length)`."
+                ));
+            }
+            Stop::Setup(error) => bail!("running {kernel}: {error}"),
+            Stop::Kernel(error, _) => error,
+        };
+        let reason = match error.0 {
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => {
+                "it reached memory that is not part of a or c: the last part may be shorter than `length`"
+            }
+            CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
+            _ => "it failed",
+        };
+        Ok(format!(
+            "With n = {n} the device stopped the kernel, because {reason} ({:?}). {}",
+            error.0,
+            self.who()
+        ))
     }
 
     /// What is wrong with a kernel on a matrix that could not be observed.

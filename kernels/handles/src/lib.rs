@@ -490,10 +490,30 @@ kernel! {
     shape = Shape::threads(touched);
 }
 
+kernel! {
+    /// So many rounds of one fused multiply-add on every element: work of any length.
+    WORK_01_ROUNDS: fn work_01_rounds(input: &[f32; n], output: &mut [f32; n], n: u64, rounds: u32);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// A link of a chain: makes `3 x + amount` of each of at most 1024 numbers.
+    CHAIN_01_STEP: fn chain_01_step(numbers: &mut [u32; n], amount: u32, n: u32);
+    shape = Shape::blocks_of(1, n.next_multiple_of(32).max(32) as u32);
+}
+
+kernel! {
+    /// The same link for a launch that may start before the link before it has ended.
+    CHAIN_02_EARLY: fn chain_02_early(numbers: &mut [u32; n], amount: u32, n: u32);
+    shape = Shape::blocks_of(1, n.next_multiple_of(32).max(32) as u32);
+}
+
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 65] = [
+pub static ALL: [&Image; 68] = [
     &ADVANCE_01_STRUCTS,
     &ADVANCE_02_ARRAYS,
+    &CHAIN_01_STEP,
+    &CHAIN_02_EARLY,
     &CHASE_01_GLOBAL,
     &CHASE_02_SHARED,
     &CONSTANT_01_LOOKUP,
@@ -557,6 +577,7 @@ pub static ALL: [&Image; 65] = [
     &VECTOR_ADD_02_GRID_STRIDE,
     &VECTOR_ADD_03_FLOAT4,
     &VECTOR_ADD_04_NO_GUARD,
+    &WORK_01_ROUNDS,
 ];
 
 #[cfg(test)]

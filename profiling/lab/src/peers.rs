@@ -90,6 +90,12 @@ impl Report {
         self.0.get(name)?.as_f64()
     }
 
+    /// A list of numbers of the report; empty where it is missing.
+    pub fn numbers(&self, name: &str) -> Vec<f64> {
+        let list = self.0.get(name).and_then(serde_json::Value::as_array);
+        list.into_iter().flatten().filter_map(serde_json::Value::as_f64).collect()
+    }
+
     /// A word of the report; empty where it is missing.
     pub fn word(&self, name: &str) -> &str {
         self.0.get(name).and_then(serde_json::Value::as_str).unwrap_or_default()
