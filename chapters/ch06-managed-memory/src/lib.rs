@@ -255,9 +255,8 @@ fn ways(cell: &mut Cell) -> Result<()> {
     cell.figure(
         Figure::new(
             "How long do the seven ways take, there and back?",
-            "Bars of total time: pinned copies and zero-copy lie at the floor, managed memory that \
-             is prefetched takes about twice as long, pageable copies and cold managed memory \
-             several times as long.",
+            "Bars of total time: zero-copy and pinned copies lie at the floor, managed memory that is \
+             prefetched lies above them, pageable copies and cold managed memory far above.",
         )
         .name("totals")
         .x(Axis::labels("way"))
@@ -680,11 +679,10 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
             managed::prefetch(c, Place::Host, &stream)?;
             Ok(stream.synchronize()?)
         },
-        // SAFETY: as above.
         || {
-            succeeded(unsafe {
-                prefetched(a, b, c, n, context.ordinal() as i32, stream.cu_stream())
-            })
+            let device = context.ordinal() as i32;
+            // SAFETY: as above.
+            succeeded(unsafe { prefetched(a, b, c, n, device, stream.cu_stream()) })
         },
         take_back,
     )?;
