@@ -105,7 +105,7 @@ impl Way {
 // ANCHOR: trip
 /// A way from two vectors that the CPU has written to a sum that the CPU has read.
 pub trait Trip {
-    /// The CPU has the inputs. This part is not timed: whatever the way, somebody writes them.
+    /// The CPU has the inputs. This part is not timed: somebody always writes them.
     fn prepare(&mut self) -> Result<()>;
     /// Brings the inputs to the device, as far as that is this program's business.
     fn bring(&mut self) -> Result<()>;
@@ -318,7 +318,8 @@ impl Trip for Managed {
         if self.way == Way::Prefetched {
             managed::prefetch(c, Place::Host, &self.stream)?;
         }
-        std::hint::black_box(cpu::read_pages(c.as_slice()?)); // `as_slice` waits for the stream
+        // `as_slice` waits for what was asked of the device.
+        std::hint::black_box(cpu::read_pages(c.as_slice()?));
         Ok(())
     }
     // ANCHOR_END: managed
