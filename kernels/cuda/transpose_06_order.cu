@@ -21,11 +21,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
     __align__(16) float v[4][4] = {};
     if (wide && row < rows && column < columns) {
+        // ANCHOR: load
 #pragma unroll
         for (unsigned int k = 0; k < 4; ++k) {
             const float* first = a + (size_t)(row + k) * columns + column;
             *reinterpret_cast<float4*>(v[k]) = *reinterpret_cast<const float4*>(first);
         }
+        // ANCHOR_END: load
     } else {
 #pragma unroll
         for (unsigned int k = 0; k < 16; ++k) {
@@ -35,6 +37,7 @@ extern "C" __global__ void __launch_bounds__(256)
         }
     }
 
+    // ANCHOR: turn
     // Column k of the 4 x 4 elements becomes a vector of row 4 * threadIdx.x + k of the tile.
     unsigned int place = threadIdx.y ^ threadIdx.x % 8;
 #pragma unroll
@@ -42,6 +45,7 @@ extern "C" __global__ void __launch_bounds__(256)
         tile[4 * threadIdx.x + k][place] = make_float4(v[0][k], v[1][k], v[2][k], v[3][k]);
     }
     __syncthreads();
+    // ANCHOR_END: turn
 
     // Where do I write? Four columns of `c`, and four rows, sixteen apart.
     column = tile_row + 4 * threadIdx.x;

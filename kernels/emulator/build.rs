@@ -6,5 +6,7 @@ fn main() {
     println!("cargo::rustc-link-arg-cdylib=-Wl,-soname,libcuda.so.1");
     // Its entry points call each other and never those of another driver in the same process.
     println!("cargo::rustc-link-arg-cdylib=-Wl,-Bsymbolic");
+    // Its threads are never joined, so it stays where it is, also when a program closes it.
+    println!("cargo::rustc-link-arg-cdylib=-Wl,-z,nodelete");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -100,3 +100,41 @@ def report(peer, version, kernel_seconds, launch, end_to_end):
 def report_rate(peer, version, moved, seconds):
     """Prints the line that a chapter reads: GB/s of a kernel that moves so many bytes in so many seconds."""
     print(json.dumps({"peer": peer, "version": version, "gbps": moved / seconds / 1e9}))
+
+
+def random_bytes(n):
+    """n bytes in no order."""
+    block = np.random.default_rng(2).integers(0, 256, 1 << 22, dtype=np.uint8)
+    return np.resize(block, n)
+
+
+def normal_rows(rows, columns):
+    """A float32 matrix of numbers around 0."""
+    block = np.random.default_rng(3).standard_normal((64, columns), dtype=np.float32)
+    return np.resize(block, (rows, columns))
+
+
+def check_close(what, found, expected, tolerance):
+    """Stops unless `found` is within a fraction of `expected`; NaN never is."""
+    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    if not error <= tolerance:
+        sys.exit(f"wrong {what}: off by {error}")
+
+
+def softmax(rows):
+    """The softmax of rows in float64."""
+    powers = np.exp(rows.astype(np.float64) - rows.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def layer_norm(rows, epsilon=1e-5):
+    """The layer norm of rows in float64, with weight 1 and bias 0."""
+    rows = rows.astype(np.float64)
+    distance = rows - rows.mean(axis=1, keepdims=True)
+    return distance / np.sqrt((distance**2).mean(axis=1, keepdims=True) + epsilon)
+
+
+def report_rates(peer, version, **rates):
+    """Prints the line that chapter 4 reads: GB/s by operation, or other numbers by name."""
+    print(json.dumps({"peer": peer, "version": version, **rates}))

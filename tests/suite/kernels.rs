@@ -116,6 +116,10 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch03", "padding", "32 passes through the banks where 1 would do, 31 conflicts a request"),
         ("ch03", "swizzle", "32 passes through the banks where 1 would do, 31 conflicts a request"),
         ("ch03", "edges", "c has 65 rows and 33 columns"),
+        ("ch04", "barrier", "with no barrier between, and one of them wrote"),
+        ("ch04", "shuffle", "the sum of the even lanes alone: the round with offset 1 is missing"),
+        ("ch04", "histogram", "atomicAdd does the three as one step"),
+        ("ch04", "identity", "the identity of the operation"),
         ("ch06", "headers", "5120 pages of a were touched for 640 floats, which lie in 640"),
         ("ch06", "packed", "in 640 pages of c where 1 would do"),
         ("ch06", "order", "each load of a warp touched 32 sectors where 4 would do"),
@@ -135,37 +139,43 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
 fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
     let index = "size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;";
     let add = "c[i] = a[i] + b[i];";
-    for (name, hole, wrong) in [
-        ("guard", format!("{index} {add}"), "Block 3, thread 232 wrote c[1000], past the end: n is 1000."),
-        ("guard", format!("size_t i = threadIdx.x; if (i < n) {add}"), "as many as one block has"),
-        ("guard", format!("{index} if (i <= n) {add}"), "Block 3, thread 232 wrote c[1000]"),
+    for (chapter, name, hole, wrong) in [
+        ("ch01", "guard", format!("{index} {add}"), "Block 3, thread 232 wrote c[1000], past the end: n is 1000."),
+        ("ch01", "guard", format!("size_t i = threadIdx.x; if (i < n) {add}"), "as many as one block has"),
+        ("ch01", "guard", format!("{index} if (i <= n) {add}"), "Block 3, thread 232 wrote c[1000]"),
         (
+            "ch01",
             "guard",
             format!("{index} float x = *(const volatile float*)(a + i); if (i < n) c[i] = x + b[i];"),
             "With n = 1000 the device stopped",
         ),
         (
+            "ch01",
             "guard",
             format!("{index} if (i < n) c[i] = a[i] - b[i];"),
             "c[1] is 0.5; a[1] + b[1] is 1 + 0.5 = 1.5.",
         ),
-        ("guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "attempt.cu:8: error: expected a \";\""),
+        ("ch01", "guard", format!("{index} if (i < n) c[i] = a[i] + b[i]"), "attempt.cu:8: error: expected a \";\""),
         (
+            "ch01",
             "guard",
             format!("{index} while (i < n) {add}"),
             "a loop without an end (CUDA_ERROR_LAUNCH_TIMEOUT)",
         ),
         (
+            "ch01",
             "guard",
             format!("{index} if (i < n) c[n - 1 - i] = a[i] + b[i];"),
             "c[0] is 1498.5, which is a[999] + b[999]",
         ),
         (
+            "ch01",
             "grid_stride",
             format!("for (size_t i = first; i < n; i += blockDim.x) {add}"),
             "added more than once",
         ),
         (
+            "ch01",
             "grid_stride",
             format!(
                 "size_t m = (n + gridDim.x * blockDim.x - 1) / (gridDim.x * blockDim.x);
@@ -174,17 +184,52 @@ fn wrong_attempts_are_explained_in_terms_of_the_lesson() {
             "sectors where 4 would do",
         ),
         (
+            "ch01",
             "float4",
             format!("if (first + 4 <= n) {{ for (size_t i = first; i < first + 4; ++i) {add} }}"),
             "The last element of 65,537 was never written.",
         ),
         (
+            "ch01",
             "float4",
             "reinterpret_cast<float4*>(c + 1)[first / 4] = float4();".into(),
             "16 bytes went to an address",
         ),
+        (
+            "ch04",
+            "barrier",
+            "for (unsigned int step = THREADS / 2; step > 0; step /= 2) if (t < step) { s[t] += s[t + step]; __syncthreads(); }"
+                .into(),
+            "It cannot stand where only some of them come by.",
+        ),
+        (
+            "ch04",
+            "barrier",
+            "for (unsigned int step = THREADS / 2; step > 16; step /= 2) { if (t < step) s[t] += s[t + step]; __syncthreads(); }"
+                .into(),
+            "the first lane of every warp alone",
+        ),
+        (
+            "ch04",
+            "shuffle",
+            "if (t % 32 < 16) for (int d = 16; d > 0; d /= 2) x += __shfl_down_sync(0xffffffff, x, d);".into(),
+            "The mask names every lane that takes part",
+        ),
+        (
+            "ch04",
+            "shuffle",
+            "for (int d = 8; d > 0; d /= 2) x += __shfl_down_sync(0xffffffff, x, d);".into(),
+            "the round with offset 16 is missing",
+        ),
+        (
+            "ch04",
+            "histogram",
+            "if (i < n && t % 2 == 0) atomicAdd(&counts[a[i]], 1);".into(),
+            "bin 0 is 3 and should be 5",
+        ),
+        ("ch04", "identity", "s[t] = i < n ? a[i] : 0.0f;".into(), "The identity of a maximum is -∞"),
     ] {
-        check_attempt("ch01", name, &hole, wrong);
+        check_attempt(chapter, name, &hole, wrong);
     }
 }
 

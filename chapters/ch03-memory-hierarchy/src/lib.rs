@@ -15,8 +15,8 @@ use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUdeviceptr, CUstream
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use kernels::{
     advance_01_structs, advance_02_arrays, constant_01_lookup, constant_02_global, copy_01_float4,
-    copy_02_scalar, copy_03_float2, copy_04_strided, copy_05_offset, read_01_l2, read_02_l1,
-    read_03_shared, spread_01_registers, spread_02_local, spread_03_spilled,
+    copy_02_scalar, copy_03_float2, copy_04_strided, copy_05_offset, reread_01_l2, reread_02_l1,
+    reread_03_shared, spread_01_registers, spread_02_local, spread_03_spilled,
 };
 use lab::{Axis, Cell, CellSpec, Counts, Figure, HeatMap, Point, Series, Table, row, timing};
 
@@ -104,7 +104,7 @@ fn strides(cell: &mut Cell) -> Result<()> {
     let n = cell.largest(cell.parameter("gathered")?);
     let a = Numbers::new(&stream, n * STRIDES[STRIDES.len() - 1], 1)?;
     let mut c = stream.alloc_zeros::<f32>(n)?;
-    let mut sectors = Series::exact("sectors_per_request", "");
+    let mut sectors = Series::exact("sectors_per_request", "").label("one load");
     let mut useful = Series::measured("useful", "GB/s").label("4 bytes in, 4 bytes out");
     let mut fetched = Series::measured("fetched", "GB/s").label("the sectors in, 4 bytes out");
     cell.progress(STRIDES.len() as u64 + 1);
@@ -355,9 +355,12 @@ fn structs(cell: &mut Cell) -> Result<()> {
 // The transpose: is it right, at every size?
 
 fn odd_sizes(cell: &mut Cell) -> Result<()> {
+    let (context, stream) = open()?;
+    let mut kernels = Vec::new();
     let mut table = Table::new("wrong").exact("rows × columns", "");
     for step in Step::ALL {
-        table = table.exact(format!("{}: wrong", step.name()), "");
+        table = table.exact(step.name(), "");
+        kernels.push(Transposer::load(step, &context)?);
     }
     for (rows, columns) in [
         (1, 1),
@@ -373,8 +376,8 @@ fn odd_sizes(cell: &mut Cell) -> Result<()> {
         let a = cpu::numbers(rows * columns, 1);
         let expected = cpu::transpose(&a, rows, columns);
         let mut wrong = Vec::new();
-        for step in Step::ALL {
-            let c = transpose(step, &a, rows, columns)?;
+        for kernel in &kernels {
+            let c = kernel.transpose(&stream, &a, rows, columns)?;
             let differ = |(c, expected): (&f32, &f32)| c.to_bits() != expected.to_bits();
             wrong.push(c.iter().zip(&expected).filter(|&pair| differ(pair)).count());
         }
@@ -410,7 +413,7 @@ fn banks(cell: &mut Cell) -> Result<()> {
         );
         let mut map = HeatMap::exact(step.name(), title, alt)
             .amounts("lanes that want the bank", "")
-            .rows("column that is read")
+            .rows("column")
             .columns("bank", 0..BANKS as u32);
         for column in 0..32 {
             let lanes = addresses::lanes_per_bank(step.loaded(column));
@@ -439,7 +442,7 @@ fn banks(cell: &mut Cell) -> Result<()> {
          one, so that no column meets a bank twice.",
     )
     .identities("column of the tile")
-    .rows("row of the tile")
+    .rows("row")
     .columns("bank", 0..BANKS as u32);
     for row in 0..32 {
         let mut columns = [0.0; BANKS];
@@ -506,7 +509,7 @@ fn ladder(cell: &mut Cell) -> Result<()> {
     let bytes = 2 * n * FLOAT; // each float is read once and written once: the floor
     let mut rate = Series::measured("rate", "GB/s").label("transpose");
     let mut time = Series::measured("time", "s");
-    let mut of_copy = Series::measured("of_copy", "");
+    let mut of_copy = Series::measured("of_copy", "%");
     let (mut ceiling, mut floor) = (None, None);
     cell.progress(Step::ALL.len() as u64);
 
@@ -525,7 +528,7 @@ fn ladder(cell: &mut Cell) -> Result<()> {
         holds_transpose(&stream, &a, &c, side)?;
         rate.push(step.name(), pairs.map(|pairs| pairs.ours.gigabytes_per_second(bytes)));
         time.push(step.name(), pairs.map(|pairs| pairs.ours.seconds()));
-        of_copy.push(step.name(), pairs.map(|pairs| pairs.speed));
+        of_copy.push(step.name(), pairs.map(|pairs| percent(pairs.speed)));
         ceiling = pairs.map(|pairs| pairs.theirs.gigabytes_per_second(bytes));
         floor = pairs.map(|pairs| pairs.theirs.seconds());
     }
@@ -548,6 +551,12 @@ fn ladder(cell: &mut Cell) -> Result<()> {
         .limit("copy", "copy kernel, measured in turn"),
     );
     Ok(())
+}
+
+/// A ratio in hundredths.
+fn percent(Point { value, low, high, samples }: Point) -> Point {
+    let [value, low, high] = [value, low, high].map(|ratio| ratio.map(|ratio| 100.0 * ratio));
+    Point { value, low, high, samples }
 }
 
 /// The side of the matrix that is timed.
@@ -738,7 +747,7 @@ fn footprints(cell: &mut Cell) -> Result<()> {
     cell.progress(sizes.len() as u64);
 
     for n in sizes {
-        cell.tick(&format!("{} MB", FLOAT * n >> 20));
+        cell.tick(&format!("{} MB", (FLOAT * n) >> 20));
         let rounds = largest / n; // the same number of bytes each time
         rate.push(FLOAT * n, reader.l2(&a, n, rounds)?);
     }
@@ -765,9 +774,9 @@ fn footprints(cell: &mut Cell) -> Result<()> {
 struct Reader<'a> {
     context: &'a CudaContext,
     stream: &'a Arc<CudaStream>,
-    l2: read_01_l2::Kernel,
-    l1: read_02_l1::Kernel,
-    shared: read_03_shared::Kernel,
+    l2: reread_01_l2::Kernel,
+    l1: reread_02_l1::Kernel,
+    shared: reread_03_shared::Kernel,
     sums: CudaSlice<f32>,
 }
 
@@ -776,9 +785,9 @@ impl<'a> Reader<'a> {
         Ok(Self {
             context,
             stream,
-            l2: read_01_l2::Kernel::load(context)?,
-            l1: read_02_l1::Kernel::load(context)?,
-            shared: read_03_shared::Kernel::load(context)?,
+            l2: reread_01_l2::Kernel::load(context)?,
+            l1: reread_02_l1::Kernel::load(context)?,
+            shared: reread_03_shared::Kernel::load(context)?,
             sums: stream.alloc_zeros(threads_at_once(context)? as usize)?,
         })
     }
@@ -789,7 +798,7 @@ impl<'a> Reader<'a> {
         let a_n = a.memory.slice(..n);
         let time = timing::device(self.stream.cu_stream(), |_| {
             let (n, rounds, sums) = (n as u64, rounds as u32, &mut self.sums);
-            let arguments = read_01_l2::Arguments { a: &a_n, sums, n, rounds, threads };
+            let arguments = reread_01_l2::Arguments { a: &a_n, sums, n, rounds, threads };
             Ok(self.l2.launch(self.stream, arguments)?)
         })?;
         self.check(self.sums.len(), a.sum(n) * rounds as f64)?;
@@ -808,10 +817,10 @@ impl<'a> Reader<'a> {
         let time = timing::device(self.stream.cu_stream(), |_| {
             let (a, sums) = (&a_block, &mut self.sums.slice_mut(..len));
             if shared {
-                let arguments = read_03_shared::Arguments { a, sums, rounds, blocks };
+                let arguments = reread_03_shared::Arguments { a, sums, rounds, blocks };
                 self.shared.launch(self.stream, arguments)?;
             } else {
-                let arguments = read_02_l1::Arguments { a, sums, rounds, blocks };
+                let arguments = reread_02_l1::Arguments { a, sums, rounds, blocks };
                 self.l1.launch(self.stream, arguments)?;
             }
             Ok(())

@@ -136,30 +136,34 @@ impl Transposer {
             Self::Registers(kernel) => launch!(kernel, transpose_07_registers),
         }
     }
+
+    /// `aᵀ`, there and back.
+    pub fn transpose(
+        &self,
+        stream: &Arc<CudaStream>,
+        a: &[f32],
+        rows: usize,
+        columns: usize,
+    ) -> Result<Vec<f32>> {
+        ensure!(
+            a.len() == rows * columns,
+            "transposing {} floats as {rows} × {columns}: a matrix of that size has {}",
+            a.len(),
+            rows * columns
+        );
+        if a.is_empty() {
+            return Ok(Vec::new()); // Memory of no bytes cannot be allocated.
+        }
+        let device_a = stream.clone_htod(a)?;
+        let mut device_c: CudaSlice<f32> = stream.clone_htod(&vec![f32::NAN; a.len()])?;
+        let (rows, columns) = (u32::try_from(rows)?, u32::try_from(columns)?);
+        self.launch(stream, &device_a, &mut device_c, rows, columns)?;
+        Ok(stream.clone_dtoh(&device_c)?)
+    }
 }
 
 /// `aᵀ` by any of the kernels, for any size: what the tests call.
 pub fn transpose(step: Step, a: &[f32], rows: usize, columns: usize) -> Result<Vec<f32>> {
-    ensure!(
-        a.len() == rows * columns,
-        "transposing {} floats as {rows} × {columns}: a matrix of that size has {}",
-        a.len(),
-        rows * columns
-    );
-    if a.is_empty() {
-        return Ok(Vec::new()); // Memory of no bytes cannot be allocated.
-    }
     let context = lab::open_device()?;
-    let stream = context.default_stream();
-    let kernel = Transposer::load(step, &context)?;
-    let device_a = stream.clone_htod(a)?;
-    let mut device_c: CudaSlice<f32> = stream.clone_htod(&vec![f32::NAN; a.len()])?;
-    kernel.launch(
-        &stream,
-        &device_a,
-        &mut device_c,
-        u32::try_from(rows)?,
-        u32::try_from(columns)?,
-    )?;
-    Ok(stream.clone_dtoh(&device_c)?)
+    Transposer::load(step, &context)?.transpose(&context.default_stream(), a, rows, columns)
 }

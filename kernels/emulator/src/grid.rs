@@ -13,7 +13,7 @@ use crate::{
     counters::Counters,
     fault::{Cause, Fault, Place},
     heap::Heap,
-    memory::{Memory, Range, Table},
+    memory::{Memory, Range, Table, View},
     model::Model,
     module::{Kernel, Module},
     settings::Settings,
@@ -34,6 +34,10 @@ pub struct Machine<'a> {
     pub stack_bytes: u64,
     /// Bytes of the heap of device code, `CU_LIMIT_MALLOC_HEAP_SIZE`.
     pub heap_bytes: u64,
+    /// What kernels may use beside the device's memory, and who wants to know what they used.
+    pub view: View,
+    /// Ends whatever runs: another kernel of the context failed.
+    pub halted: &'a AtomicBool,
 }
 
 /// What to run.
@@ -61,6 +65,8 @@ pub enum Stop {
     Fault(Box<Fault>),
     /// The emulator's limit.
     Unsupported(String),
+    /// The machine was halted.
+    Halted,
 }
 
 /// Runs a launch to its end. The caller has checked its shape against the model.
@@ -82,7 +88,7 @@ pub fn run(machine: &Machine<'_>, launch: &Launch<'_>) -> Result<Counters, Stop>
         machine,
         launch,
         heap,
-        table: machine.memory.table(),
+        table: machine.memory.table(&machine.view),
         blocks: launch.grid.iter().map(|&axis| u64::from(axis)).product(),
         next: AtomicU64::new(0),
         fuel: AtomicI64::new(machine.settings.budget.min(i64::MAX as u64) as i64),
@@ -204,6 +210,10 @@ impl Grid<'_> {
         // Every block that is here has yielded since the last one was started.
         let mut yielded = 0;
         while !self.ended.load(Ordering::Relaxed) {
+            if self.machine.halted.load(Ordering::Relaxed) {
+                self.end(u64::MAX, Stop::Halted);
+                break;
+            }
             let start = !self.launch.cooperative
                 && resident.len() < room
                 && yielded >= resident.len()

@@ -14,7 +14,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        Arc, Mutex, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicU8, Ordering},
     },
 };
@@ -135,13 +135,13 @@ struct State {
     count: u64,
     /// What kernels use to check accesses; made anew after a change.
     table: Option<Arc<Table>>,
-    /// What the next launch may use, and who wants to know what it used.
-    view: View,
-    /// Memory that was freed while a kernel may have been using it.
-    graveyard: Vec<(Arc<Table>, Allocation)>,
+    /// Every table that somebody may hold.
+    tables: Vec<Weak<Table>>,
+    /// Memory that was freed while somebody may have been using it, with the tables that name it.
+    graveyard: Vec<(Vec<Weak<Table>>, Allocation)>,
 }
 
-/// What launches may use beside their own device's memory, and who wants to know what they used.
+/// What a launch may use beside its own device's memory, and who wants to know what it used.
 #[derive(Clone, Default)]
 pub struct View {
     /// Memory of other devices.
@@ -259,6 +259,15 @@ impl Table {
         let range = *self.ranges[..after].last()?;
         (address < range.end).then_some(range)
     }
+}
+
+/// Bytes of an allocation, which stay mapped as long as this is held, also when they are freed.
+pub(crate) struct Held {
+    /// Where the host finds them.
+    pub(crate) pointer: *mut u8,
+    /// Where what is known of them is found: nothing, if they count as written in any case.
+    pub(crate) shadow: Option<*mut u8>,
+    _table: Arc<Table>,
 }
 
 /// What the shadow of a byte holds once the byte is written.
@@ -511,15 +520,19 @@ impl Memory {
         self.read().live.values().copied().collect()
     }
 
-    /// Sets what the next launches may use, and who wants to know what they used.
-    pub fn prepare(&self, view: View) {
-        self.write().view = view;
+    /// The bytes at an address, if an allocation has them all.
+    pub(crate) fn hold(&self, address: u64, bytes: u64) -> Option<Held> {
+        let table = self.own_table();
+        let range = table.find(address).filter(|range| bytes <= range.end - address)?;
+        let place = |distance| std::ptr::with_exposed_provenance_mut(address.wrapping_add(distance) as usize);
+        let shadow = (range.shadow != 0).then(|| place(range.shadow));
+        Some(Held { pointer: place(range.distance), shadow, _table: table })
     }
 
     /// The allocations that a launch may use. Memory that is freed while somebody holds the table stays mapped.
-    pub(crate) fn table(&self) -> Arc<Table> {
+    pub(crate) fn table(&self, view: &View) -> Arc<Table> {
         let own = self.own_table();
-        let View { peers, footprint } = self.read().view.clone();
+        let View { peers, footprint } = view.clone();
         // Each launch counts the pages that it touches itself.
         let managed = own.ranges.iter().any(|range| range.managed);
         if peers.is_empty() && footprint.is_none() && !managed {
@@ -553,6 +566,8 @@ impl Memory {
         let ranges = state.live.values().map(range).collect();
         let table = Arc::new(Table { ranges, ..Table::default() });
         state.table = Some(Arc::clone(&table));
+        state.tables.retain(|table| table.strong_count() > 0);
+        state.tables.push(Arc::downgrade(&table));
         table
     }
 
@@ -604,21 +619,17 @@ impl Memory {
         if !matches!(allocation.kind, Kind::Pinned | Kind::Registered) {
             state.used -= allocation.bytes.next_multiple_of(PAGE);
         }
-        if let Some(table) = state.table.take() {
-            state.graveyard.push((table, allocation));
-        } else {
-            self.unmap(&allocation);
-        }
-        // A table that only the graveyard holds is used by no launch.
-        let mut kept = Vec::new();
-        for (table, allocation) in std::mem::take(&mut state.graveyard) {
-            if Arc::strong_count(&table) == 1 {
-                self.unmap(&allocation);
-            } else {
-                kept.push((table, allocation));
+        state.table = None;
+        state.tables.retain(|table| table.strong_count() > 0);
+        state.graveyard.push((state.tables.clone(), allocation));
+        // What no launch and no copy holds any more is given back.
+        state.graveyard.retain(|(tables, allocation)| {
+            let is_held = tables.iter().any(|table| table.strong_count() > 0);
+            if !is_held {
+                self.unmap(allocation);
             }
-        }
-        state.graveyard = kept;
+            is_held
+        });
     }
 
     fn unmap(&self, allocation: &Allocation) {
@@ -745,7 +756,7 @@ mod tests {
         assert!(memory.shadow_pointer(a, 65).is_none());
         let managed = memory.allocate(64, Kind::Managed).unwrap();
         assert!(memory.shadow_pointer(managed, 1).is_none(), "the host writes managed memory unseen");
-        assert_eq!(memory.table().find(managed).unwrap().shadow, 0);
+        assert_eq!(memory.table(&View::default()).find(managed).unwrap().shadow, 0);
         memory.free(a).unwrap();
         assert!(memory.shadow_pointer(a, 1).is_none());
     }
@@ -811,12 +822,12 @@ mod tests {
     fn a_table_keeps_freed_memory_mapped() {
         let memory = memory();
         let a = memory.allocate(64, Kind::Device).unwrap();
-        let table = memory.table();
+        let table = memory.table(&View::default());
         memory.free(a).unwrap();
         let range = table.find(a + 63).unwrap();
         let byte = std::ptr::with_exposed_provenance::<u8>((a + range.distance) as usize);
         // SAFETY: the table is held, so the bytes are still mapped.
         assert_eq!(unsafe { byte.read() }, PATTERN);
-        assert!(memory.table().find(a).is_none());
+        assert!(memory.table(&View::default()).find(a).is_none());
     }
 }

@@ -237,6 +237,7 @@ fn count(gpu: &Gpu, request: &Request) -> Result<Counters, String> {
     let counters = gpu.launch(&request.kernel, request.shape, &params).map_err(|stop| match stop {
         Stop::Fault(fault) => fault.to_string(),
         Stop::Unsupported(what) => what,
+        Stop::Halted => "halted".into(),
     });
     buffers.into_iter().for_each(|address| gpu.memory.free(address).unwrap());
     counters

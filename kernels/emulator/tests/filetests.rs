@@ -179,6 +179,7 @@ fn snapshots(folder: &str, checks: impl Fn(&Request) -> Checks) {
                         format!("CUDA error {}\n{}", fault.cuda_error(), hide(&fault.to_string()))
                     }
                     Err(Stop::Unsupported(what)) => panic!("{name}: unsupported: {what}"),
+                    Err(Stop::Halted) => panic!("{name}: halted"),
                     Ok(_) => panic!("{name}: {} ended well", launch.kernel),
                 }
             })

@@ -2,7 +2,12 @@
 
 mod common;
 
-use std::{env, ptr::null_mut, sync::Once};
+use std::{
+    env,
+    ffi::c_void,
+    ptr::null_mut,
+    sync::{Once, mpsc},
+};
 
 use common::{Context, KERNELS, alloc, code, cu, download, function, launch, load, ok, param};
 
@@ -146,4 +151,33 @@ fn pinned_memory_counts() {
     ok!(cuMemcpyDtoHAsync_v2(pinned, bench.memory, 400usize, bench.first));
     ok!(cuMemcpyHtoDAsync_v2(bench.memory + 400, pinned, 400usize, bench.second));
     bench.expect(code::LAUNCH_FAILED);
+}
+
+/// Waits until the test drops the sender.
+extern "C" fn wait(receiver: *mut c_void) {
+    // SAFETY: The tests keep the receiver until the stream is done.
+    let receiver = unsafe { &*receiver.cast::<mpsc::Receiver<()>>() };
+    assert!(receiver.recv().is_err(), "nothing is sent");
+}
+
+#[test]
+fn operations_count_in_the_order_of_the_calls() {
+    for is_ordered in [false, true] {
+        let bench = Bench::new();
+        let (sender, mut receiver) = mpsc::channel::<()>();
+        let held = (&raw mut receiver).cast::<c_void>();
+        ok!(cuLaunchHostFunc(bench.first, wait as extern "C" fn(_), held));
+        bench.kernel(bench.first, 0, 100);
+        if is_ordered {
+            ok!(cuEventRecord(bench.event, bench.first));
+            ok!(cuStreamWaitEvent(bench.second, bench.event, 0u32));
+        }
+        bench.set(bench.second, 50, 100);
+        if !is_ordered {
+            // The host waits for the later one, which ends first. That does not order the earlier one.
+            ok!(cuStreamSynchronize(bench.second));
+        }
+        drop(sender);
+        bench.expect(if is_ordered { code::SUCCESS } else { code::LAUNCH_FAILED });
+    }
 }

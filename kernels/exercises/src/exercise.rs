@@ -34,15 +34,34 @@ pub struct About {
     pub check: String,
     /// Hints, shown one at a time.
     pub hints: Vec<String>,
+    /// What the kernel computes.
+    #[serde(default)]
+    pub operation: Operation,
     /// How the check launches the kernel.
     pub launch: Launch,
     /// What the check expects besides right sums.
+    #[serde(default)]
     pub expect: Expect,
     /// Where the kernel works on a matrix, and not on vectors: what it makes of it. Then the launch is one block of 32 × 8
     /// threads for each 32 × 32 elements.
     pub matrix: Option<Matrix>,
     /// Where the kernel takes floats out of managed memory: how far they lie apart.
     pub managed: Option<Managed>,
+}
+
+/// What the kernel of an exercise computes, and with which parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// `c[i] = a[i] + b[i]`: `(const float* a, const float* b, float* c, size_t n)`.
+    #[default]
+    Add,
+    /// The sum of every block's elements: `(const float* a, float* partials, size_t n)`.
+    Sum,
+    /// The maximum of every block's elements, with the same parameters.
+    Maximum,
+    /// How often each byte occurs: `(const unsigned char* a, unsigned int* bins, size_t n)`.
+    Histogram,
 }
 
 /// How the check launches the kernel.
@@ -68,6 +87,12 @@ pub struct Expect {
     /// Whether warps may split at a branch.
     #[serde(default = "yes")]
     pub divergence: bool,
+}
+
+impl Default for Expect {
+    fn default() -> Self {
+        Self { bytes_per_access: 4, divergence: true }
+    }
 }
 
 /// The exercises of a chapter, in the chapter's order. The chapter may be a crate's whole name.
@@ -138,8 +163,7 @@ mod tests {
 
     /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        let chapters =
-            ["ch01-raw-kernel", "ch02-threads-blocks-grid", "ch03-memory-hierarchy", "ch06-managed-memory"];
+        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch06"];
         chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
@@ -156,6 +180,7 @@ mod tests {
         assert_eq!(names("ch01"), ["guard", "grid_stride", "float4"]);
         assert_eq!(names("ch02"), ["plane", "warps", "agree"]);
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
+        assert_eq!(names("ch04"), ["barrier", "shuffle", "histogram", "identity"]);
         assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
     }
 

@@ -260,13 +260,8 @@ mod tests {
     fn counts_tell_how_memory_was_used() {
         let n = 65_537;
         let counts = |load_requests, load_sectors, store_requests, store_sectors| {
-            let counts = Counts {
-                load_requests,
-                load_sectors,
-                store_requests,
-                store_sectors,
-                divergent_branches: 0,
-            };
+            let counts =
+                Counts { load_requests, load_sectors, store_requests, store_sectors, divergent_branches: 0 };
             move |seen: &mut Observation| seen.counts = Some(counts)
         };
         let floors =

@@ -10,10 +10,12 @@ mod exercise;
 mod judge;
 mod managed;
 mod matrix;
+mod reduction;
 mod run;
 
-pub use exercise::{About, Exercise, Expect, Launch, find, hole};
+pub use exercise::{About, Exercise, Expect, Launch, Operation, find, hole};
 pub use judge::judge;
 pub use managed::{Glance, Managed, Pages, appraise, glance};
 pub use matrix::{MATRICES, Matrix, Sight, Traffic, Wanted, fence, look, verdict};
+pub use reduction::{Answer, explain_report, judge_reduction, reduce, signature};
 pub use run::{Attempt, Counts, Observation, SIZES, Stop, confine, observe};

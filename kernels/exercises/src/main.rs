@@ -11,8 +11,8 @@ use compiler::{Compiler, KernelSource};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUresult;
 use exercises::{
-    Attempt, Exercise, MATRICES, Managed, Matrix, SIZES, Stop, appraise, confine, fence, find, glance, hole,
-    judge, look, observe, verdict,
+    Attempt, Exercise, MATRICES, Managed, Matrix, Operation, SIZES, Stop, appraise, confine, explain_report,
+    fence, find, glance, hole, judge, judge_reduction, look, observe, reduce, signature, verdict,
 };
 use lab::DeviceChoice;
 
@@ -133,6 +133,11 @@ impl<'a> Checker<'a> {
             // SAFETY: as above.
             unsafe { std::env::set_var("EMULATED_GPU_BUDGET", "20000000") };
         }
+        if std::env::var_os("EMULATED_GPU_CHECK").is_none() {
+            // Races, reads of what was never written and missed barriers are what some exercises are about.
+            // SAFETY: as above.
+            unsafe { std::env::set_var("EMULATED_GPU_CHECK", "all") };
+        }
         lab::prepare_device(device)?;
         let compiler = Compiler::open()?;
         let context = lab::open_device()?;
@@ -159,6 +164,9 @@ impl<'a> Checker<'a> {
             return self.check_managed(managed, &kernel, &ptx);
         }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
+        if exercise.about.operation != Operation::Add {
+            return self.check_reduction(&attempt, exercise.about.operation);
+        }
         for n in SIZES {
             match observe(&self.context, &attempt, n, self.counters.as_deref()) {
                 Ok(seen) => {
@@ -254,6 +262,36 @@ impl<'a> Checker<'a> {
             Some(_) => "The report above names the thread and the line.",
             None => "A GPU does not say which thread it was: `--device emulated` does.",
         }
+    }
+
+    /// What is wrong with a kernel that sums, takes maxima or counts; `None` if it is right.
+    fn check_reduction(&self, attempt: &Attempt<'_>, operation: Operation) -> Result<Option<String>> {
+        for n in SIZES {
+            let (answer, report) = lab::driver_messages(|| Ok(reduce(&self.context, attempt, operation, n)))?;
+            match answer {
+                Ok(answer) => {
+                    if let Some(wrong) = judge_reduction(operation, &answer) {
+                        return Ok(Some(wrong));
+                    }
+                }
+                Err(Stop::Signature) => {
+                    let signature = signature(operation, attempt.kernel);
+                    return Ok(Some(format!(
+                        "The kernel must keep its name and its parameters: {signature}."
+                    )));
+                }
+                Err(stop) => {
+                    return match explain_report(operation, &report) {
+                        Some(words) => Ok(Some(format!("With n = {n}: {words}\n\n{}", report.trim_end()))),
+                        None => {
+                            eprint!("{report}");
+                            self.stopped(attempt.kernel, stop)
+                        }
+                    };
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What is wrong with a kernel that could not be observed.

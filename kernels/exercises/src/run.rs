@@ -170,9 +170,14 @@ fn run(context: &Arc<CudaContext>, attempt: &Attempt<'_>, n: usize, margin: usiz
 
 /// Whether PTX holds a kernel of this name with the parameters of every exercise: three pointers and a `size_t`.
 fn has_signature(ptx: &str, kernel: &str) -> bool {
+    has_parameters(ptx, kernel, 4)
+}
+
+/// Whether PTX holds a kernel of this name with so many parameters of 8 bytes, pointers or `size_t`, and no others.
+pub(crate) fn has_parameters(ptx: &str, kernel: &str, parameters: usize) -> bool {
     let list = ptx.split_once(&format!(".entry {kernel}(")).and_then(|(_, rest)| rest.split_once(')'));
     list.is_some_and(|(list, _)| {
-        list.matches(".param ").count() == 4 && list.matches(".param .u64 ").count() == 4
+        list.matches(".param ").count() == parameters && list.matches(".param .u64 ").count() == parameters
     })
 }
 

@@ -64,6 +64,17 @@ pub enum Error {
         /// The rows or layers that were wanted.
         rows: u128,
     },
+    /// An argument is larger than the kernel can handle.
+    Limit {
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// Its value.
+        value: u128,
+        /// The largest value that the kernel is right for.
+        most: u128,
+    },
     /// The driver refused the launch, or reports the failure of earlier work.
     Launch {
         /// The kernel.
@@ -110,6 +121,11 @@ impl fmt::Display for Error {
                 "launching {kernel}: {rows} rows (or layers) of blocks exceed the {} of a grid; launch it on parts of the data",
                 crate::handle::MOST_ROWS_OF_BLOCKS
             ),
+            Error::Limit { kernel, argument, value, most } => write!(
+                formatter,
+                "launching {kernel}: `{argument}` is {value}, and this kernel is right up to {most}; take another step of \
+                 the same operation"
+            ),
             Error::Launch { kernel, source } => write!(formatter, "launching {kernel}: {source}"),
         }
     }
@@ -155,6 +171,12 @@ mod tests {
         assert!(
             rows.to_string().contains("70000 rows (or layers) of blocks exceed the 65535 of a grid"),
             "{rows}"
+        );
+        let limit = Error::Limit { kernel, argument: "columns", value: 4097, most: 4096 };
+        assert_eq!(
+            limit.to_string(),
+            "launching vector_add_03_float4: `columns` is 4097, and this kernel is right up to 4096; take another step of \
+             the same operation"
         );
     }
 }

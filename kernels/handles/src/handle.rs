@@ -37,6 +37,15 @@ pub struct Shape {
     blocks: (u128, u128, u128),
     threads: (u32, u32, u32),
     resident: bool,
+    limit: Option<Limit>,
+}
+
+/// The largest value of an argument that a kernel is right for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    argument: &'static str,
+    value: u128,
+    most: u128,
 }
 
 impl Shape {
@@ -52,17 +61,22 @@ impl Shape {
 
     /// So many blocks of so many threads.
     pub const fn blocks_of(blocks: u128, threads: u32) -> Self {
-        Self { blocks: (blocks, 1, 1), threads: (threads, 1, 1), resident: false }
+        Self::volume((blocks, 1, 1), (threads, 1, 1))
     }
 
     /// A grid in two dimensions: so many blocks along x and y, each of so many threads along x and y.
     pub const fn plane(blocks: (u128, u128), threads: (u32, u32)) -> Self {
-        Self { blocks: (blocks.0, blocks.1, 1), threads: (threads.0, threads.1, 1), resident: false }
+        Self::volume((blocks.0, blocks.1, 1), (threads.0, threads.1, 1))
     }
 
     /// A grid in three dimensions: so many blocks along x, y and z, each of so many threads along x, y and z.
     pub const fn volume(blocks: (u128, u128, u128), threads: (u32, u32, u32)) -> Self {
-        Self { blocks, threads, resident: false }
+        Self { blocks, threads, resident: false, limit: None }
+    }
+
+    /// The same shape, for a kernel that is right only as long as an argument is at most this large.
+    pub const fn limited(self, argument: &'static str, value: u128, most: u128) -> Self {
+        Self { limit: Some(Limit { argument, value, most }), ..self }
     }
 
     /// As [`threads`](Self::threads), but no more blocks than the device holds at once: for kernels that stride.
@@ -106,6 +120,11 @@ impl Handle {
 
     /// The blocks and threads that a shape means on this device.
     pub(crate) fn config(&self, shape: Shape) -> Result<LaunchConfig, Error> {
+        if let Some(Limit { argument, value, most }) = shape.limit
+            && value > most
+        {
+            return Err(Error::Limit { kernel: self.name(), argument, value, most });
+        }
         let (mut blocks, rows, layers) = shape.blocks;
         let threads = shape.threads.0 * shape.threads.1 * shape.threads.2;
         if shape.resident {

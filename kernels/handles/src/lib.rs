@@ -140,6 +140,182 @@ kernel! {
 }
 
 kernel! {
+    /// Histogram, step 1: every thread counts its byte in global memory. Adds to `bins`.
+    HISTOGRAM_01_GLOBAL: fn histogram_01_global(a: &[u8; n], bins: &mut [u32; 256], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Histogram, step 2: a block counts in shared memory. Adds to `bins`.
+    HISTOGRAM_02_SHARED: fn histogram_02_shared(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+}
+
+kernel! {
+    /// Histogram, step 3: 16 bytes a load. Adds to `bins`.
+    HISTOGRAM_03_UINT4: fn histogram_03_uint4(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
+}
+
+kernel! {
+    /// Histogram, step 4: a copy of the counters for every lane, each in its own bank. Adds to `bins`.
+    HISTOGRAM_04_COPIES: fn histogram_04_copies(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
+}
+
+kernel! {
+    /// Histogram, step 5: sixteen equal bytes are counted at once. Adds to `bins`.
+    HISTOGRAM_05_RUNS: fn histogram_05_runs(a: &[u8; n], bins: &mut [u32; 256], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
+}
+
+kernel! {
+    /// Layer norm of every row, step 1: three passes over the row.
+    LAYER_NORM_01_THREE_PASSES: fn layer_norm_01_three_passes(x: &[f32; rows * columns], weight: &[f32; columns], bias: &[f32; columns], y: &mut [f32; rows * columns], rows: u32, columns: u32, epsilon: f32);
+    shape = Shape::blocks_of(rows, 256);
+}
+
+kernel! {
+    /// Layer norm of every row, step 2: mean and variance in one pass.
+    LAYER_NORM_02_ONLINE: fn layer_norm_02_online(x: &[f32; rows * columns], weight: &[f32; columns], bias: &[f32; columns], y: &mut [f32; rows * columns], rows: u32, columns: u32, epsilon: f32);
+    shape = Shape::blocks_of(rows, 256);
+}
+
+kernel! {
+    /// Layer norm of every row, step 3: the row stays in registers.
+    LAYER_NORM_03_REGISTERS: fn layer_norm_03_registers(x: &[f32; rows * columns], weight: &[f32; columns], bias: &[f32; columns], y: &mut [f32; rows * columns], rows: u32, columns: u32, epsilon: f32);
+    shape = Shape::blocks_of(rows, 512).limited("columns", columns, 4096);
+    alignment = 16;
+}
+
+kernel! {
+    /// Layer norm of every row, step 4: a row a warp, for short rows.
+    LAYER_NORM_04_WARP: fn layer_norm_04_warp(x: &[f32; rows * columns], weight: &[f32; columns], bias: &[f32; columns], y: &mut [f32; rows * columns], rows: u32, columns: u32, epsilon: f32);
+    shape = Shape::blocks_of(rows.div_ceil(8), 256).limited("columns", columns, 1024);
+    alignment = 16;
+}
+
+kernel! {
+    /// Inclusive scan, step 1: one block walks through all elements.
+    SCAN_01_ONE_BLOCK: fn scan_01_one_block(a: &[f32; n], c: &mut [f32; n], n: u64);
+    shape = Shape::blocks_of(1, 1024);
+}
+
+kernel! {
+    /// Inclusive scan, step 2: the sum of every tile of 4096 elements.
+    SCAN_02_TILE_SUMS: fn scan_02_tile_sums(a: &[f32; n], sums: &mut [f32; n.div_ceil(4096)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(4096), 256);
+    alignment = 16;
+}
+
+kernel! {
+    /// Inclusive scan, step 3: every block scans its tile of 4096 elements, after the scanned sums of the tiles before it.
+    SCAN_03_DOWNSWEEP: fn scan_03_downsweep(a: &[f32; n], sums: &[f32; n.div_ceil(4096)], c: &mut [f32; n], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(4096), 256);
+    alignment = 16;
+}
+
+kernel! {
+    /// Inclusive scan, step 4: one pass, in tiles of 8192 elements; every block looks back at those before it. `state` must be 0.
+    SCAN_04_LOOK_BACK: fn scan_04_look_back(a: &[f32; n], c: &mut [f32; n], state: &mut [u64; n.div_ceil(8192) + 1], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(8192), 128);
+    alignment = 16;
+}
+
+kernel! {
+    /// Inclusive scan, step 5: as step 4, and the sum of a tile is published before the tile is scanned. `state` must be 0.
+    SCAN_05_PUBLISH_FIRST: fn scan_05_publish_first(a: &[f32; n], c: &mut [f32; n], state: &mut [u64; n.div_ceil(8192) + 1], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(8192), 128);
+    alignment = 16;
+}
+
+kernel! {
+    /// Read with 16-byte loads and keep nothing: the ceiling for every kernel that reads much and writes little.
+    READ_01_FLOAT4: fn read_01_float4(a: &[f32; n], kept: &mut [u32; 1], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
+}
+
+kernel! {
+    /// Softmax of every row, step 1: three passes over the row.
+    SOFTMAX_01_THREE_PASSES: fn softmax_01_three_passes(x: &[f32; rows * columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::blocks_of(rows, 256);
+}
+
+kernel! {
+    /// Softmax of every row, step 2: maximum and sum in one pass.
+    SOFTMAX_02_ONLINE: fn softmax_02_online(x: &[f32; rows * columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::blocks_of(rows, 256);
+}
+
+kernel! {
+    /// Softmax of every row, step 3: the row stays in registers.
+    SOFTMAX_03_REGISTERS: fn softmax_03_registers(x: &[f32; rows * columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::blocks_of(rows, 128).limited("columns", columns, 4096);
+    alignment = 16;
+}
+
+kernel! {
+    /// Softmax of every row, step 4: a row a warp, for short rows.
+    SOFTMAX_04_WARP: fn softmax_04_warp(x: &[f32; rows * columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::blocks_of(rows.div_ceil(8), 256).limited("columns", columns, 1024);
+    alignment = 16;
+}
+
+kernel! {
+    /// Sum, step 1: every thread adds its element to one number. Adds to `sum`.
+    SUM_01_ATOMIC: fn sum_01_atomic(a: &[f32; n], sum: &mut [f32; 1], n: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// Sum, step 2: a tree in shared memory. One number for every 256 elements.
+    SUM_02_TREE: fn sum_02_tree(a: &[f32; n], partials: &mut [f32; n.div_ceil(256).max(1)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(256).max(1), 256);
+}
+
+kernel! {
+    /// Sum, step 3: the tree, by whole warps. One number for every 256 elements.
+    SUM_03_NO_DIVERGENCE: fn sum_03_no_divergence(a: &[f32; n], partials: &mut [f32; n.div_ceil(256).max(1)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(256).max(1), 256);
+}
+
+kernel! {
+    /// Sum, step 4: the tree, with neighbours side by side. One number for every 256 elements.
+    SUM_04_NO_CONFLICTS: fn sum_04_no_conflicts(a: &[f32; n], partials: &mut [f32; n.div_ceil(256).max(1)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(256).max(1), 256);
+}
+
+kernel! {
+    /// Sum, step 5: the tree, with the first addition on the way in. One number for every 512 elements.
+    SUM_05_FIRST_ADD: fn sum_05_first_add(a: &[f32; n], partials: &mut [f32; n.div_ceil(512).max(1)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(512).max(1), 256);
+}
+
+kernel! {
+    /// Sum, step 6: the threads of a warp exchange registers. One number for every 512 elements.
+    SUM_06_SHUFFLE: fn sum_06_shuffle(a: &[f32; n], partials: &mut [f32; n.div_ceil(512).max(1)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(512).max(1), 256);
+}
+
+kernel! {
+    /// Sum, step 7: 16-byte loads. One number for every 4096 elements.
+    SUM_07_FLOAT4: fn sum_07_float4(a: &[f32; n], partials: &mut [f32; n.div_ceil(4096).max(1)], n: u64);
+    shape = Shape::blocks_of(n.div_ceil(4096).max(1), 256);
+    alignment = 16;
+}
+
+kernel! {
+    /// Sum, step 8: one launch; the block that finishes last adds up what the others left. `finished` must be 0, and is again.
+    SUM_08_ONE_PASS: fn sum_08_one_pass(a: &[f32; n], sum: &mut [f32; 1], partials: &mut [f32; blocks], finished: &mut [u32; 1], n: u64, blocks: u32);
+    shape = Shape::blocks_of(blocks, 512);
+    alignment = 16;
+}
+
+kernel! {
     /// Vector add, step 1: one thread adds one element.
     VECTOR_ADD_01_SCALAR: fn vector_add_01_scalar(a: &[f32; n], b: &[f32; n], c: &mut [f32; n], n: u64);
     shape = Shape::threads(n);
@@ -278,21 +454,21 @@ kernel! {
 
 kernel! {
     /// Reads the same floats `rounds` times, past the L1 cache. `n` is a power of two.
-    READ_01_L2: fn read_01_l2(a: &[f32; n], sums: &mut [f32; threads], n: u64, rounds: u32, threads: u32);
+    REREAD_01_L2: fn reread_01_l2(a: &[f32; n], sums: &mut [f32; threads], n: u64, rounds: u32, threads: u32);
     shape = Shape::threads(threads);
     alignment = 16;
 }
 
 kernel! {
     /// Every block reads the same 16 KB `rounds` times, by the L1 cache.
-    READ_02_L1: fn read_02_l1(a: &[f32; 4096], sums: &mut [f32; 1024 * blocks], rounds: u32, blocks: u32);
+    REREAD_02_L1: fn reread_02_l1(a: &[f32; 4096], sums: &mut [f32; 1024 * blocks], rounds: u32, blocks: u32);
     shape = Shape::blocks_of(blocks, 1024);
     alignment = 16;
 }
 
 kernel! {
     /// Every block reads the same 16 KB `rounds` times, from its shared memory.
-    READ_03_SHARED: fn read_03_shared(a: &[f32; 4096], sums: &mut [f32; 1024 * blocks], rounds: u32, blocks: u32);
+    REREAD_03_SHARED: fn reread_03_shared(a: &[f32; 4096], sums: &mut [f32; 1024 * blocks], rounds: u32, blocks: u32);
     shape = Shape::blocks_of(blocks, 1024);
     alignment = 16;
 }
@@ -315,7 +491,7 @@ kernel! {
 }
 
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 38] = [
+pub static ALL: [&Image; 65] = [
     &ADVANCE_01_STRUCTS,
     &ADVANCE_02_ARRAYS,
     &CHASE_01_GLOBAL,
@@ -330,19 +506,46 @@ pub static ALL: [&Image; 38] = [
     &DIVERGENCE_01_BY_LANE,
     &DIVERGENCE_02_BY_WARP,
     &DIVERGENCE_03_UNEVEN,
+    &HISTOGRAM_01_GLOBAL,
+    &HISTOGRAM_02_SHARED,
+    &HISTOGRAM_03_UINT4,
+    &HISTOGRAM_04_COPIES,
+    &HISTOGRAM_05_RUNS,
     &INDEX_01_LINE,
     &INDEX_02_PLANE,
     &INDEX_03_VOLUME,
     &LAUNCH_01_EMPTY,
+    &LAYER_NORM_01_THREE_PASSES,
+    &LAYER_NORM_02_ONLINE,
+    &LAYER_NORM_03_REGISTERS,
+    &LAYER_NORM_04_WARP,
     &MACHINE_01_WHO_AM_I,
     &MANAGED_01_SPARSE,
-    &READ_01_L2,
-    &READ_02_L1,
-    &READ_03_SHARED,
+    &READ_01_FLOAT4,
+    &REREAD_01_L2,
+    &REREAD_02_L1,
+    &REREAD_03_SHARED,
+    &SCAN_01_ONE_BLOCK,
+    &SCAN_02_TILE_SUMS,
+    &SCAN_03_DOWNSWEEP,
+    &SCAN_04_LOOK_BACK,
+    &SCAN_05_PUBLISH_FIRST,
     &SCHEDULE_01_SPIN,
+    &SOFTMAX_01_THREE_PASSES,
+    &SOFTMAX_02_ONLINE,
+    &SOFTMAX_03_REGISTERS,
+    &SOFTMAX_04_WARP,
     &SPREAD_01_REGISTERS,
     &SPREAD_02_LOCAL,
     &SPREAD_03_SPILLED,
+    &SUM_01_ATOMIC,
+    &SUM_02_TREE,
+    &SUM_03_NO_DIVERGENCE,
+    &SUM_04_NO_CONFLICTS,
+    &SUM_05_FIRST_ADD,
+    &SUM_06_SHUFFLE,
+    &SUM_07_FLOAT4,
+    &SUM_08_ONE_PASS,
     &TRANSPOSE_01_NAIVE,
     &TRANSPOSE_02_TILED,
     &TRANSPOSE_03_PADDED,

@@ -50,10 +50,14 @@ fn declared() -> impl Iterator<Item = (&'static Image, Vec<String>)> {
 
 /// A `__global__` function's parameters, written as a declaration writes them.
 fn cuda_parameters(source: &str, name: &str) -> Vec<String> {
-    // Launch bounds may stand between the two.
-    let (head, name) = ("extern \"C\" __global__ void", format!(" {name}("));
-    let rest = source.split_once(head).and_then(|(_, rest)| rest.split_once(&name));
-    let (_, rest) = rest.unwrap_or_else(|| panic!("a source has no `{head}` … `{name}`"));
+    let head = "extern \"C\" __global__ void";
+    let (_, rest) = source.split_once(head).unwrap_or_else(|| panic!("{name}.cu has no `{head}`"));
+    let (between, rest) = rest.split_once(&format!(" {name}(")).unwrap();
+    let between = between.trim();
+    assert!(
+        between.is_empty() || between.starts_with("__launch_bounds__(") && between.ends_with(')'),
+        "{name}.cu has `{between}` between `void` and the name"
+    );
     let (list, _) = rest.split_once(')').unwrap();
     list.split(',').map(str::trim).filter(|parameter| !parameter.is_empty()).map(cuda_parameter).collect()
 }

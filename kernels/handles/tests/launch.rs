@@ -168,7 +168,7 @@ fn more_rows_of_blocks_than_a_plane_has_are_an_error() -> Result<()> {
     let mut c = stream.alloc_zeros::<f32>(most as usize + 1)?;
     let arguments = Arguments { a: &a, c: &mut c, rows: most + 1, columns: 1 };
     let error = kernel.launch(&stream, arguments).unwrap_err().to_string();
-    assert!(error.contains("65536 rows of blocks exceed the 65535 of a grid"), "{error}");
+    assert!(error.contains("65536 rows (or layers) of blocks exceed the 65535 of a grid"), "{error}");
     // Along x a grid has room for it.
     kernel.launch(&stream, Arguments { a: &a, c: &mut c, rows: 1, columns: most + 1 })?;
     Ok(stream.synchronize()?)

@@ -146,6 +146,21 @@ pub fn python_with(script: &str, arguments: &[&OsStr]) -> Result<Report, Missing
     serde_json::from_str(last).map(Report).map_err(|_| Missing("its last line is no JSON object".to_owned()))
 }
 
+/// As [`python`], for a peer that takes turns with our kernels: the files, by name and text, lie in a folder that is the
+/// program's argument.
+///
+/// # Errors
+/// As [`python`].
+pub fn python_with_files(script: &str, files: &[(&str, &str)]) -> Result<Report, Missing> {
+    let folder = tempfile::tempdir()
+        .map_err(|error| Missing(format!("no temporary folder for the peer's files: {error}")))?;
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text)
+            .map_err(|error| Missing(format!("{name} could not be written for the peer: {error}")))?;
+    }
+    python_with(script, &[folder.path().as_os_str()])
+}
+
 /// Long enough to import a framework and compile its kernels.
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -234,7 +234,7 @@ macro_rules! driver {
 pub(crate) use driver;
 
 thread_local! {
-    /// This thread runs a host function of a stream, which must not call the driver.
+    /// This thread does a job of a stream; host functions are some, and they must not call the driver.
     pub(crate) static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -266,7 +266,8 @@ pub(crate) fn enter(name: &'static str, early: bool, body: impl FnOnce() -> Resu
     code
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
+/// What a panic says.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked")
 }

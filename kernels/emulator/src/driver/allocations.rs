@@ -13,9 +13,9 @@ use super::{
     handle::Handle,
     log,
     pool::Pool,
-    state::{CUcontext, Context, Device, devices, stop_devices},
+    state::{CUcontext, Context, Device, devices},
 };
-use crate::memory::{self, Kind, Memory};
+use crate::memory::{self, Held, Kind, Memory};
 
 /// An allocation with its owner.
 #[derive(Clone, Copy)]
@@ -105,18 +105,25 @@ pub(crate) fn add(
     owned.1.insert(address, allocation);
 }
 
-/// Forgets the variable of a module.
-pub(crate) fn remove(address: u64) {
-    OWNED.write().unwrap_or_else(PoisonError::into_inner).1.remove(&address);
-}
-
 /// Frees the allocation of one of these kinds that starts at `address`.
 pub(crate) fn free(address: u64, kinds: &[Kind]) -> Result {
-    let allocation = find(address)
-        .filter(|allocation| allocation.address == address && kinds.contains(&allocation.kind))
-        .ok_or(CUresult::INVALID_VALUE)?;
-    let _stopped = stop_devices();
-    remove(address);
+    release(&retire(address, kinds)?)
+}
+
+/// Ends the allocation of one of these kinds that starts at `address`, as far as the program is concerned: devices may
+/// use it until it is released.
+pub(crate) fn retire(address: u64, kinds: &[Kind]) -> Result<Owned> {
+    let mut owned = OWNED.write().unwrap_or_else(PoisonError::into_inner);
+    match owned.1.get(&address) {
+        Some(allocation) if kinds.contains(&allocation.kind) => {}
+        _ => return Err(CUresult::INVALID_VALUE),
+    }
+    owned.1.remove(&address).ok_or(CUresult::INVALID_VALUE)
+}
+
+/// Frees an allocation that was ended. What runs and uses it may go on.
+pub(crate) fn release(allocation: &Owned) -> Result {
+    let address = allocation.address;
     advice::forget(allocation.number);
     if allocation.kind.is_host() {
         for device in devices().iter().filter(|device| !std::ptr::eq(*device, allocation.device)) {
@@ -164,9 +171,10 @@ pub(crate) fn host_pointer(address: u64, bytes: u64) -> Result<*mut u8> {
     allocation.device.memory()?.host_pointer(address, bytes).map_err(code)
 }
 
-/// Where what is known of `bytes` at a device address is found: nothing, if they count as written in any case.
-pub(crate) fn shadow_pointer(address: u64, bytes: u64) -> Option<*mut u8> {
-    find(address)?.device.memory().ok()?.shadow_pointer(address, bytes)
+/// The bytes at an address, which work of a stream is about to use. They may be retired already.
+pub(crate) fn hold(address: u64, bytes: u64) -> Result<Held> {
+    let memories = devices().iter().filter_map(Device::memory_if_used);
+    memories.filter_map(|memory| memory.hold(address, bytes)).next().ok_or(CUresult::INVALID_VALUE)
 }
 
 /// Sets what `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` answers.

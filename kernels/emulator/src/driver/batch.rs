@@ -3,10 +3,9 @@
 use super::{
     abi::{In, Out, driver},
     advice::Location,
-    copy::Copy,
+    copy::{self, Copy},
     error::{CUresult, Result},
     stream::{self, CUstream},
-    work::{self, Work},
 };
 
 /// `CUmemcpyAttributes`
@@ -66,5 +65,5 @@ fn batch(
     for (index, copy) in copies.iter().enumerate() {
         copy.check().inspect_err(|_| failed.set_if_wanted(index))?;
     }
-    copies.into_iter().try_for_each(|copy| work::submit(&stream, Work::Copy(copy)))
+    copies.into_iter().try_for_each(|copy| copy::submit(&stream, copy))
 }

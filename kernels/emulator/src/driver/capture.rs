@@ -291,11 +291,11 @@ pub(crate) fn wait(stream: &Arc<Stream>, event: &Event) -> Result {
             }
             Ok(())
         }
-        (Some(capture), Recorded::At(_) | Recorded::Pending) => {
+        (Some(capture), Recorded::Given(..)) => {
             capture.invalidate();
             Err(CUresult::STREAM_CAPTURE_ISOLATION)
         }
-        (_, Recorded::Never) | (None, Recorded::At(_) | Recorded::Pending) => Ok(()),
+        (_, Recorded::Never) | (None, Recorded::Given(..)) => Ok(()),
     }
 }
 

@@ -8,9 +8,10 @@ use std::{
 use super::{
     abi::{In, Out, driver},
     error::{CUresult, Result},
-    event::Event,
+    event::{Event, Moment},
     handle::Handle,
     order,
+    queue::{self, Job, Lane, Pace},
     state::{self, CUcontext, CUdevice, Context, current, device, lock},
     stream,
 };
@@ -267,14 +268,22 @@ driver! {
     call cuCtxRecordEvent 12050 (handle: CUcontext, event: Handle<Event>) {
         let context = handle.get()?;
         context.check()?;
-        event.get()?.record();
+        let event = event.get()?;
+        let moment = Arc::<Moment>::default();
+        let told = Arc::clone(&moment);
+        let job = Job::new(Pace::Quick, move || told.is_now()).after(queue::of_context(context.id));
+        // It is in no stream, so it has a queue of its own.
+        let lane = Lane { id: stream::fresh_id(), context: context.id, legacy: false, blocking: false };
+        event.record(queue::give(lane, vec![job]), moment);
         Ok(())
     }
 
-    /// Makes later work of a context wait for an event, which has happened already.
+    /// Makes later work of a context wait for an event.
     call cuCtxWaitEvent 12050 (handle: CUcontext, event: Handle<Event>) {
-        handle.get()?.check()?;
-        event.get().map(drop)
+        let context = handle.get()?;
+        context.check()?;
+        event.get()?.point().into_iter().for_each(|point| context.close_gate(point));
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `cuMemcpy*`: copies of one, two and three dimensions, between host and devices.
 
-use std::ffi::c_void;
+use std::{ffi::c_void, sync::Arc};
 
 use super::{
     abi::{In, driver},
@@ -8,11 +8,12 @@ use super::{
     error::{CUresult, Result},
     host,
     order::{self, Use},
+    queue::{Pace, QUICK_BYTES},
     state::CUcontext,
-    stream::{self, CUstream},
+    stream::{self, CUstream, Stream},
     work::{self, Work},
 };
-use crate::memory::DEFINED;
+use crate::memory::{DEFINED, Held, Kind};
 
 /// A copy: `depth` slices of `height` rows of `width` bytes.
 #[derive(Clone)]
@@ -24,6 +25,16 @@ pub(crate) struct Copy {
     depth: u64,
     /// What the program gave, where it gave a structure.
     given: Option<Box<Memcpy3D>>,
+    /// The bytes to copy, read when the copy was given: they are in memory of the host that the program may change.
+    staged: Option<Arc<[u8]>>,
+}
+
+/// Where the bytes of a side are.
+enum Place {
+    /// In an allocation.
+    Held(Held),
+    /// In other memory of the host.
+    Host(*mut u8),
 }
 
 /// One side of a copy.
@@ -88,6 +99,8 @@ struct Memcpy3DSide {
     height: usize,
 }
 
+/// As many bytes of memory that is not pinned an H200 takes before a copy is due; there may be more.
+const STAGED_BYTES: u64 = 1 << 20;
 const TYPE_HOST: u32 = 1;
 const TYPE_DEVICE: u32 = 2;
 const TYPE_ARRAY: u32 = 3;
@@ -226,17 +239,53 @@ impl Side {
         rows.checked_add(slices)?.checked_add(copy.width)
     }
 
-    /// Where the bytes are, checked as far as anybody knows their bounds.
-    fn resolve(&self, copy: &Copy, writes: bool) -> Result<*mut u8> {
+    /// Fails where the bytes are nowhere, as far as anybody knows their bounds.
+    fn check(&self, copy: &Copy, writes: bool) -> Result {
         let extent = self.extent(copy).ok_or(CUresult::INVALID_VALUE)?;
         if self.device || allocations::find(self.address).is_some() {
-            return allocations::host_pointer(self.address, extent);
+            return allocations::host_pointer(self.address, extent).map(drop);
         }
+        self.check_host(extent, writes)
+    }
+
+    fn check_host(&self, extent: u64, writes: bool) -> Result {
         let usable = if writes { host::is_writable } else { host::is_readable };
-        if !usable(self.address as usize, extent as usize) {
-            return Err(CUresult::INVALID_VALUE);
+        if usable(self.address as usize, extent as usize) { Ok(()) } else { Err(CUresult::INVALID_VALUE) }
+    }
+
+    /// Where the bytes are, now that they are copied.
+    fn resolve(&self, copy: &Copy, writes: bool) -> Result<Place> {
+        let extent = self.extent(copy).ok_or(CUresult::INVALID_VALUE)?;
+        match allocations::hold(self.address, extent) {
+            Ok(held) => Ok(Place::Held(held)),
+            Err(error) if self.device => Err(error),
+            Err(_) => {
+                self.check_host(extent, writes)?;
+                Ok(Place::Host(std::ptr::with_exposed_provenance_mut(self.address as usize)))
+            }
         }
-        Ok(std::ptr::with_exposed_provenance_mut(self.address as usize))
+    }
+
+    /// What memory it is in; nothing for memory of the host that is not pinned.
+    fn kind(&self) -> Option<Kind> {
+        allocations::find(self.address).map(|allocation| allocation.kind)
+    }
+}
+
+impl Place {
+    fn pointer(&self) -> *mut u8 {
+        match self {
+            Place::Held(held) => held.pointer,
+            Place::Host(pointer) => *pointer,
+        }
+    }
+
+    /// Where what is known of the bytes is found: nothing, if they count as written in any case.
+    fn known(&self) -> Option<*mut u8> {
+        match self {
+            Place::Held(held) => held.shadow,
+            Place::Host(_) => None,
+        }
     }
 }
 
@@ -244,11 +293,15 @@ impl Copy {
     /// A copy between any two places.
     pub(crate) fn unified(from: u64, to: u64, bytes: usize) -> Copy {
         let side = |address| Side { address, device: false, pitch: 0, slice: 0 };
-        Copy { from: side(from), to: side(to), width: bytes as u64, height: 1, depth: 1, given: None }
+        Copy::of(side(from), side(to), bytes)
     }
 
     fn flat(from: Result<Side>, to: Result<Side>, bytes: usize) -> Result<Copy> {
-        Ok(Copy { from: from?, to: to?, width: bytes as u64, height: 1, depth: 1, given: None })
+        Ok(Copy::of(from?, to?, bytes))
+    }
+
+    fn of(from: Side, to: Side, bytes: usize) -> Copy {
+        Copy { from, to, width: bytes as u64, height: 1, depth: 1, given: None, staged: None }
     }
 
     /// A copy of `CUDA_MEMCPY2D`.
@@ -307,6 +360,7 @@ impl Copy {
             height: height as u64,
             depth: depth as u64,
             given: Some(Box::new(*copy)),
+            staged: None,
         })
     }
 
@@ -339,7 +393,7 @@ impl Copy {
 
     const NOTHING: Copy = {
         let side = Side { address: 0, device: false, pitch: 0, slice: 0 };
-        Copy { from: side, to: side, width: 0, height: 0, depth: 0, given: None }
+        Copy { from: side, to: side, width: 0, height: 0, depth: 0, given: None, staged: None }
     };
 
     /// Fails for what is not in an allocation, and for null pointers.
@@ -347,8 +401,43 @@ impl Copy {
         if self.width == 0 {
             return Ok(());
         }
-        self.from.resolve(self, false)?;
-        self.to.resolve(self, true).map(drop)
+        self.from.check(self, false)?;
+        self.to.check(self, true)
+    }
+
+    /// Whether it is over at once.
+    pub(crate) fn pace(&self) -> Pace {
+        let bytes = self.width.saturating_mul(self.height).saturating_mul(self.depth);
+        if bytes <= QUICK_BYTES { Pace::Quick } else { Pace::Long }
+    }
+
+    /// Reads the bytes now, where they are few and in memory that the program may change. It was checked.
+    fn stage(&mut self) {
+        let is_small = self.height == 1 && self.depth == 1 && self.width <= STAGED_BYTES;
+        if is_small && self.from.kind().is_none() && self.to.kind() == Some(Kind::Device) {
+            let pointer = std::ptr::with_exposed_provenance(self.from.address as usize);
+            // SAFETY: The bytes were found readable, and the caller of the driver leaves them alone during the call.
+            let bytes: &[u8] = unsafe { std::slice::from_raw_parts(pointer, self.width as usize) };
+            self.staged = Some(bytes.into());
+        }
+    }
+
+    /// Whether the host waits for a copy without `Async` in its name: not between memory of devices.
+    fn is_waited_for(&self) -> bool {
+        let is_device =
+            |side: &Side| matches!(side.kind(), Some(Kind::Device | Kind::Global | Kind::Constant));
+        !is_device(&self.from) || !is_device(&self.to)
+    }
+
+    /// Whether the host waits for a copy with `Async` in its name: it does where memory of the host is not pinned, unless
+    /// the bytes are read already, and between two places of the host.
+    fn is_waited_for_anyway(&self) -> bool {
+        let is_host =
+            |kind| !matches!(kind, Some(Kind::Device | Kind::Global | Kind::Constant | Kind::Managed));
+        let (from, to) = (self.from.kind(), self.to.kind());
+        self.width > 0
+            && self.staged.is_none()
+            && (from.is_none() || to.is_none() || is_host(from) && is_host(to))
     }
 
     /// The bytes that it reads and writes, each from the first to the last.
@@ -365,16 +454,19 @@ impl Copy {
         if self.width == 0 {
             return Ok(());
         }
-        let from = self.from.resolve(self, false)?;
+        let from = match &self.staged {
+            Some(bytes) => Place::Host(bytes.as_ptr().cast_mut()),
+            None => self.from.resolve(self, false)?,
+        };
         let to = self.to.resolve(self, true)?;
-        let known = |side: &Side| allocations::shadow_pointer(side.address, side.extent(self)?);
-        let (known_from, known_to) = (known(&self.from), known(&self.to));
+        let (known_from, known_to) = (from.known(), to.known());
+        let (from, to) = (from.pointer(), to.pointer());
         for slice in 0..self.depth {
             for row in 0..self.height {
                 let from_offset = (slice * self.from.slice + row * self.from.pitch) as usize;
                 let to_offset = (slice * self.to.slice + row * self.to.pitch) as usize;
-                // SAFETY: `resolve` vouches for memory of devices up to the last row; for other memory of the host,
-                // the caller promises it. Both may overlap, which `copy` allows.
+                // SAFETY: Memory of devices is held up to the last row; for other memory of the host, the caller promises
+                // it. Both may overlap, which `copy` allows.
                 unsafe { std::ptr::copy(from.add(from_offset), to.add(to_offset), self.width as usize) };
                 if let Some(known_to) = known_to {
                     // A copy of bytes that nothing has written leaves such bytes behind: only a kernel that reads them
@@ -401,9 +493,16 @@ fn now(copy: Result<Copy>) -> Result {
     let stream = stream::default()?;
     capture::refuse_unsafe()?;
     copy.check()?;
-    work::submit(&stream, Work::Copy(copy))?;
-    stream.context.synchronize()?;
-    order::host_waited_for_stream(&stream);
+    if stream.capture().is_some() {
+        return work::submit(&stream, Work::Copy(copy));
+    }
+    stream.context.check()?;
+    let waits = copy.is_waited_for();
+    let point = work::give(&stream, Work::Copy(copy))?;
+    if waits {
+        stream.context.wait(&[point])?;
+        order::host_waited_for_stream(&stream);
+    }
     Ok(())
 }
 
@@ -411,7 +510,19 @@ fn later(copy: Result<Copy>, stream: CUstream) -> Result {
     let copy = copy?;
     let stream = stream::get(stream)?;
     copy.check()?;
-    work::submit(&stream, Work::Copy(copy))
+    submit(&stream, copy)
+}
+
+/// Hands a copy that was checked to a stream.
+pub(crate) fn submit(stream: &Arc<Stream>, mut copy: Copy) -> Result {
+    if stream.capture().is_some() {
+        return work::submit(stream, Work::Copy(copy));
+    }
+    copy.stage();
+    let waits = copy.is_waited_for_anyway();
+    stream.context.check()?;
+    let point = work::give(stream, Work::Copy(copy))?;
+    if waits { stream.context.wait(&[point]) } else { Ok(()) }
 }
 
 fn check_peers(to: CUcontext, from: CUcontext) -> Result {

@@ -114,8 +114,8 @@ const ATTRIBUTES: &[(u32, i32)] = &[
     (119, 0), // handles of memory pools
     (120, 0), // clusters
     (121, 0),
-    (122, 0),
-    (123, 0),
+    (122, 1), // numbers of 64 bits that streams wait for
+    (123, 1), // the comparison NOR there
     (124, 0), // dma-buf
     (125, 0), // interprocess events
     (126, 1), // memory synchronisation domains

@@ -1,10 +1,10 @@
 //! `cuEvent*`: points in the work of a stream.
 //!
-//! Work is done when it is given, so an event has happened as soon as it is recorded, and the time between two is time
-//! of the host. It is not the time that a GPU would take.
+//! An event happens when its stream comes to where it was recorded. The time between two is time of the host, not the time
+//! that a GPU would take.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Instant,
 };
 
@@ -14,6 +14,7 @@ use super::{
     error::{CUresult, Result},
     handle::{Handle, objects},
     order,
+    queue::Point as QueuePoint,
     state::{Context, current, lock},
     stream::{self, CUstream},
     work::{self, Work},
@@ -33,13 +34,15 @@ pub(crate) enum Recorded {
     /// Nothing.
     #[default]
     Never,
-    /// The work of a stream that host functions hold up.
-    Pending,
-    /// The work of a stream, which was done at this time.
-    At(Instant),
+    /// A stream, at this point; somebody tells when it comes there.
+    Given(QueuePoint, Arc<Moment>),
     /// A capture, behind these nodes.
     Captured(Point),
 }
+
+/// The moment at which something happened, once it has.
+#[derive(Default)]
+pub(crate) struct Moment(OnceLock<Instant>);
 
 objects!(Event);
 
@@ -82,7 +85,7 @@ driver! {
         let event = handle.get()?;
         event.refuse_captured()?;
         event.context.check()?;
-        if matches!(event.recorded(), Recorded::Pending) {
+        if event.point().is_some_and(|point| !point.is_done()) {
             return Err(CUresult::NOT_READY);
         }
         order::host_waited_for_event(handle.number());
@@ -93,7 +96,7 @@ driver! {
     call cuEventSynchronize 2000 (handle: Handle<Event>) {
         let event = handle.get()?;
         event.refuse_captured()?;
-        event.context.synchronize()?;
+        event.context.wait(event.point().as_slice())?;
         order::host_waited_for_event(handle.number());
         Ok(())
     }
@@ -116,9 +119,11 @@ driver! {
         start.refuse_captured()?;
         end.refuse_captured()?;
         let (start, end) = match (start.recorded(), end.recorded()) {
-            (Recorded::At(start), Recorded::At(end)) => (start, end),
-            (Recorded::Never, _) | (_, Recorded::Never) => return Err(CUresult::INVALID_HANDLE),
-            _ => return Err(CUresult::NOT_READY),
+            (Recorded::Given(_, start), Recorded::Given(_, end)) => match (start.0.get(), end.0.get()) {
+                (Some(&start), Some(&end)) => (start, end),
+                _ => return Err(CUresult::NOT_READY),
+            },
+            _ => return Err(CUresult::INVALID_HANDLE),
         };
         let seconds = match end.checked_duration_since(start) {
             Some(time) => time.as_secs_f64(),
@@ -139,20 +144,17 @@ impl Event {
         *lock(&self.recorded) = Recorded::Captured(point);
     }
 
-    /// Notes that the work before it is done, now or when the host functions before it are.
-    pub(crate) fn record(self: &Arc<Self>) {
-        if !self.context.host_functions.are_pending() {
-            *lock(&self.recorded) = Recorded::At(Instant::now());
-            return;
+    /// Notes where in a stream it is.
+    pub(crate) fn record(&self, point: QueuePoint, moment: Arc<Moment>) {
+        *lock(&self.recorded) = Recorded::Given(point, moment);
+    }
+
+    /// Where in a stream it is.
+    pub(crate) fn point(&self) -> Option<QueuePoint> {
+        match self.recorded() {
+            Recorded::Given(point, _) => Some(point),
+            Recorded::Never | Recorded::Captured(_) => None,
         }
-        *lock(&self.recorded) = Recorded::Pending;
-        let event = Arc::clone(self);
-        self.context.host_functions.run(move || {
-            let mut recorded = lock(&event.recorded);
-            if matches!(*recorded, Recorded::Pending) {
-                *recorded = Recorded::At(Instant::now());
-            }
-        });
     }
 
     fn refuse_captured(&self) -> Result {
@@ -160,6 +162,13 @@ impl Event {
             Recorded::Captured(_) => Err(CUresult::CAPTURED_EVENT),
             _ => Ok(()),
         }
+    }
+}
+
+impl Moment {
+    /// It happens.
+    pub(crate) fn is_now(&self) {
+        self.0.get_or_init(Instant::now);
     }
 }
 

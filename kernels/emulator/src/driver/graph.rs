@@ -12,8 +12,9 @@ use super::{
     error::{CUresult, Result},
     handle::{Handle, objects},
     log,
+    queue::{self, Point},
     state::{Context, current, lock},
-    stream::{self, CUstream, Stream},
+    stream::{self, CUstream},
     user_object::References,
     work::{self, Work},
 };
@@ -70,14 +71,16 @@ pub(crate) struct Exec {
     chain: Mutex<Chain>,
     context: Arc<Context>,
     flags: u64,
-    /// Held as long as it may be launched.
-    _users: References,
+    /// The end of its last launch.
+    last: Mutex<Option<Point>>,
 }
 
 /// Work in an order that its dependencies allow.
 #[derive(Clone, Default)]
 pub(crate) struct Chain {
     links: Vec<Link>,
+    /// Things of the program that it keeps alive, until the last launch is done.
+    _users: Arc<References>,
 }
 
 /// A piece of it.
@@ -328,8 +331,15 @@ driver! {
         let exec = exec.get()?;
         let stream = stream::get(stream)?;
         stream.refuse_while_capturing()?;
+        stream.context.check()?;
         let chain = Arc::new(lock(&exec.chain).clone());
-        work::submit(&stream, Work::Graph(chain))
+        chain.check()?;
+        // A graph never runs twice at the same moment.
+        let mut last = lock(&exec.last);
+        *last = Some(work::give_after(&stream, Work::Graph(chain), *last)?);
+        drop(last);
+        queue::make_room(stream.lane());
+        Ok(())
     }
 
     /// Takes over the parameters of a graph of the same shape.
@@ -461,7 +471,7 @@ impl Graph {
             };
             Ok(Link { node: handle, work, enabled: true })
         });
-        Ok(Chain { links: links.collect::<Result<_>>()? })
+        Ok(Chain { links: links.collect::<Result<_>>()?, _users: Arc::new(self.users.copied()) })
     }
 
     /// The graph in the language of Graphviz.
@@ -553,9 +563,19 @@ impl Node {
 }
 
 impl Chain {
-    /// Does the work.
-    pub(crate) fn run(&self, stream: &Stream) -> Result {
-        self.links.iter().filter(|link| link.enabled).try_for_each(|link| work::run(stream, &link.work))
+    /// The work that is not turned off.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Work> {
+        self.links.iter().filter(|link| link.enabled).map(|link| &link.work)
+    }
+
+    /// Fails for what is not in an allocation.
+    fn check(&self) -> Result {
+        self.links().try_for_each(|work| match work {
+            Work::Copy(copy) => copy.check(),
+            Work::Set(set) => set.check(),
+            Work::Graph(chain) => chain.check(),
+            _ => Ok(()),
+        })
     }
 }
 
@@ -571,12 +591,7 @@ impl Exec {
             return Err(CUresult::NOT_SUPPORTED);
         }
         let context = current()?;
-        Ok(Handle::new(Exec {
-            chain: Mutex::new(graph.chain()?),
-            context,
-            flags,
-            _users: graph.users.copied(),
-        }))
+        Ok(Handle::new(Exec { chain: Mutex::new(graph.chain()?), context, flags, last: Mutex::default() }))
     }
 
     /// Changes the piece that a node became.

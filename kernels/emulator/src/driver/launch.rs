@@ -8,7 +8,8 @@ use super::{
     error::{CUresult, Result},
     function::{self, CUfunction, Function},
     log, occupancy,
-    order::{self, Use},
+    order::{self, Ticket, Use},
+    queue,
     stream::{self, CUstream, Stream},
     work::{self, Work},
 };
@@ -135,14 +136,12 @@ impl KernelLaunch {
         Ok(KernelLaunch { function, grid, block, dynamic_shared_bytes, params, cooperative })
     }
 
-    /// Runs it to its end. A fault is the error of later calls, as for a GPU that is still busy when this one returns.
-    pub(crate) fn run(&self, stream: &Stream) -> Result {
+    /// Runs it to its end. Somebody may want to know what it uses.
+    pub(crate) fn run(&self, stream: &Stream, ticket: Option<Ticket>) -> Result {
         let context = &stream.context;
         let device = context.device;
         let memory = device.memory()?;
-        // The device is ours until the launch ends, so nobody else's peers come between.
         let footprint = order::is_checked().then(Arc::<Footprint>::default);
-        memory.prepare(View { peers: context.peer_memories(), footprint: footprint.clone() });
         let machine = Machine {
             memory,
             model: device.model,
@@ -150,6 +149,8 @@ impl KernelLaunch {
             printed: &context.printed,
             stack_bytes: context.limit(0)? as u64,
             heap_bytes: context.limit(2)? as u64,
+            view: View { peers: context.peer_memories(), footprint: footprint.clone() },
+            halted: &context.halted,
         };
         let launch = Launch {
             kernel: &self.function.kernel,
@@ -166,26 +167,25 @@ impl KernelLaunch {
                 if let Some(path) = &device.settings.counters {
                     counters_file::append(path, &launch, &counters, started.elapsed());
                 }
-                if let Some(footprint) = footprint {
-                    let what = format!("kernel {}", self.function.kernel.name);
+                if let (Some(ticket), Some(footprint)) = (ticket, footprint) {
                     let used = |(bytes, writes)| Use { bytes, writes };
-                    work::note(stream, &what, || footprint.uses().into_iter().map(used).collect());
+                    ticket.finish(footprint.uses().into_iter().map(used).collect());
                 }
                 Ok(())
             }
             Err(Stop::Fault(fault)) => {
                 context.print();
                 eprint!("{fault}");
-                context.fail(CUresult(fault.cuda_error() as u32));
-                Ok(())
+                Err(CUresult(fault.cuda_error() as u32))
             }
             Err(Stop::Unsupported(reason)) => {
                 let kernel = &self.function.kernel.name;
                 let limit = "a limit of the emulated GPU, not an error of the program";
                 log::always(&format!("{kernel} was not run to its end: {reason}: {limit}"));
-                context.fail(CUresult::NOT_SUPPORTED);
                 Err(CUresult::NOT_SUPPORTED)
             }
+            // Whoever halted it has said why.
+            Err(Stop::Halted) => Ok(()),
         }
     }
 }
@@ -223,11 +223,13 @@ pub(crate) fn launch_bytes(
 }
 
 /// Hands a launch to its stream.
-fn submit(stream: &Stream, launch: KernelLaunch) -> Result {
+fn submit(stream: &Arc<Stream>, launch: KernelLaunch) -> Result {
     if launch.function.context.id != stream.context.id {
         return Err(CUresult::INVALID_HANDLE);
     }
-    work::submit(stream, Work::Kernel(launch))
+    work::submit(stream, Work::Kernel(launch))?;
+    queue::make_room(stream.lane());
+    Ok(())
 }
 
 /// Fails for shapes that the card cannot launch.

@@ -55,8 +55,7 @@ driver! {
         if address == 0 {
             return Ok(());
         }
-        context.synchronize()?;
-        order::host_waited_for_context(context.id);
+        wait_for_users(&context, address)?;
         allocations::free(address, &[Kind::Device, Kind::Managed])
     }
 
@@ -106,8 +105,7 @@ driver! {
         if address == 0 {
             return Ok(());
         }
-        context.synchronize()?;
-        order::host_waited_for_context(context.id);
+        wait_for_users(&context, address)?;
         allocations::free(address, &[Kind::Pinned])
     }
 
@@ -133,8 +131,7 @@ driver! {
         if address == 0 {
             return Err(CUresult::INVALID_VALUE);
         }
-        context.synchronize()?;
-        order::host_waited_for_context(context.id);
+        wait_for_users(&context, address)?;
         allocations::free(address, &[Kind::Registered]).map_err(|_| CUresult::HOST_MEMORY_NOT_REGISTERED)
     }
 
@@ -172,6 +169,18 @@ driver! {
     call cuFlushGPUDirectRDMAWrites 11030 (_target: u32, _scope: u32) {
         current().map(drop)
     }
+}
+
+/// Waits for the work of the current context, and of the one that memory belongs to.
+fn wait_for_users(context: &Context, address: u64) -> Result {
+    context.synchronize()?;
+    order::host_waited_for_context(context.id);
+    let owner = allocations::find(address).and_then(|allocation| allocation.context.get().ok());
+    if let Some(owner) = owner.filter(|owner| owner.id != context.id) {
+        // What failed there is no business of this context.
+        let _failed = owner.synchronize();
+    }
+    Ok(())
 }
 
 /// The current context, where nothing forbids to allocate or free.

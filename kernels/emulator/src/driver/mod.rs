@@ -1,7 +1,8 @@
 //! The CUDA driver's C interface over the emulated GPU.
 //!
 //! One file for each of the manual's chapters. `abi` says what a C call is, `state` what there is before any call, `work`
-//! what streams and graphs do. Every symbol of a CUDA 13.0 driver is exported; `unsupported` lists those that do nothing.
+//! what streams and graphs do, `queue` when and on which thread. Every symbol of a CUDA 13.0 driver is exported;
+//! `unsupported` lists those that do nothing.
 
 mod abi;
 mod error;
@@ -39,9 +40,9 @@ mod event;
 mod graph;
 mod graph_memory;
 mod graph_nodes;
-mod host_functions;
 mod node_params;
 mod order;
+mod queue;
 mod stream;
 mod stream_memory;
 mod user_object;

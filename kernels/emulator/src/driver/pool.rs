@@ -17,7 +17,8 @@ use super::{
     error::{CUresult, Result},
     graph_memory::GraphMemory,
     handle::{Handle, objects},
-    order::Use,
+    order::{self, Use},
+    queue::{self, Job, Pace},
     state::{CUdevice, Device, device, lock},
     stream::{self, CUstream, Stream},
     work::{self, Work},
@@ -242,14 +243,22 @@ pub(crate) fn of(device: &'static Device) -> &'static Mutex<(Handle<Pool>, Handl
 }
 
 /// Allocates from a pool, or as a node of the graph that the stream captures.
-pub(crate) fn allocate(stream: &Stream, bytes: usize, handle: Handle<Pool>) -> Result<u64> {
+pub(crate) fn allocate(stream: &Arc<Stream>, bytes: usize, handle: Handle<Pool>) -> Result<u64> {
     stream.context.check()?;
     let pool = handle.get()?;
     let bytes = bytes as u64;
     if pool.limit > 0 && pool.used.load(Ordering::Relaxed) + bytes > pool.limit {
         return Err(CUresult::OUT_OF_MEMORY);
     }
-    let address = allocations::allocate(&stream.context, bytes, Kind::Device, 0, Some(handle))?;
+    let take = || allocations::allocate(&stream.context, bytes, Kind::Device, 0, Some(handle));
+    let address = take().or_else(|error| {
+        if error != CUresult::OUT_OF_MEMORY || stream.capture().is_some() {
+            return Err(error);
+        }
+        // What the stream frees before may be enough.
+        queue::wait(&queue::of_stream(stream.lane()));
+        take()
+    })?;
     let used = pool.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
     pool.used_high.fetch_max(used, Ordering::Relaxed);
     if stream.capture().is_some() {
@@ -257,23 +266,30 @@ pub(crate) fn allocate(stream: &Stream, bytes: usize, handle: Handle<Pool>) -> R
         work::submit(stream, Work::Allocate(Arc::new(memory)))?;
     }
     if stream.capture().is_none() {
-        work::note(stream, "cuMemAllocAsync", || vec![Use { bytes: address..address + bytes, writes: true }]);
+        let used = || vec![Use { bytes: address..address + bytes, writes: true }];
+        order::operation(stream, "cuMemAllocAsync", used);
     }
     Ok(address)
 }
 
 /// Frees in the order of a stream.
-pub(crate) fn free(stream: &Stream, address: u64) -> Result {
+pub(crate) fn free(stream: &Arc<Stream>, address: u64) -> Result {
     stream.context.check()?;
     if stream.capture().is_some() {
         allocations::find(address).ok_or(CUresult::INVALID_VALUE)?;
         return work::submit(stream, Work::Free(address));
     }
-    stream.context.host_functions.wait();
-    drop(stream.context.device.work());
+    // What kernels used is looked up among the allocations when they have run.
+    order::settle();
     if let Some(allocation) = allocations::find(address) {
         let bytes = address..address + allocation.bytes;
-        work::note(stream, "cuMemFreeAsync", || vec![Use { bytes, writes: true }]);
+        order::operation(stream, "cuMemFreeAsync", || vec![Use { bytes, writes: true }]);
     }
-    allocations::free(address, &[Kind::Device])
+    let allocation = allocations::retire(address, &[Kind::Device])?;
+    let release = Job::new(Pace::Quick, move || {
+        // Nobody else can have released it.
+        let _released = allocations::release(&allocation);
+    });
+    queue::give(stream.lane(), vec![release.after(stream.context.gate())]);
+    Ok(())
 }

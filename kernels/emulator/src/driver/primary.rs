@@ -22,6 +22,9 @@ driver! {
     /// Gives it back.
     call cuDevicePrimaryCtxRelease 7000, cuDevicePrimaryCtxRelease_v2 11000 (ordinal: CUdevice) {
         let device = device(ordinal)?;
+        if lock(&device.primary).retained == 1 {
+            device.wait_for_primary();
+        }
         let mut primary = lock(&device.primary);
         primary.retained = primary.retained.checked_sub(1).ok_or(CUresult::INVALID_CONTEXT)?;
         if primary.retained == 0 {
@@ -33,6 +36,7 @@ driver! {
     /// Destroys it whoever has it; the next to retain it gets a new one.
     call cuDevicePrimaryCtxReset 7000, cuDevicePrimaryCtxReset_v2 11000 (ordinal: CUdevice) {
         let device = device(ordinal)?;
+        device.wait_for_primary();
         let mut primary = lock(&device.primary);
         device.destroy_primary_context(&mut primary);
         Ok(())

@@ -5,6 +5,7 @@ use super::{
     allocations,
     error::{CUresult, Result},
     order::Use,
+    queue::{Pace, QUICK_BYTES},
     stream::{self, CUstream},
     work::{self, Work},
 };
@@ -117,12 +118,15 @@ impl Set {
 
     /// Fills.
     pub(crate) fn run(&self) -> Result {
-        let Some(first) = self.resolve()? else { return Ok(()) };
-        let value = &self.value.to_ne_bytes()[..self.element as usize];
         let used = self.used().bytes;
-        let known = allocations::shadow_pointer(self.address, used.end - used.start);
+        if used.is_empty() {
+            return Ok(());
+        }
+        let held = allocations::hold(self.address, used.end - used.start)?;
+        let (first, known) = (held.pointer, held.shadow);
+        let value = &self.value.to_ne_bytes()[..self.element as usize];
         for row in 0..self.height {
-            // SAFETY: `resolve` vouches for every row. Nobody else holds a reference to memory of a device.
+            // SAFETY: All rows are held. Nobody else holds a reference to memory of a device.
             let bytes = unsafe {
                 std::slice::from_raw_parts_mut(
                     first.add((row * self.pitch) as usize),
@@ -148,6 +152,12 @@ impl Set {
         Use { bytes: self.address..self.address + last, writes: true }
     }
 
+    /// Whether it is over at once.
+    pub(crate) fn pace(&self) -> Pace {
+        let bytes = self.width.saturating_mul(self.element.into()).saturating_mul(self.height);
+        if bytes <= QUICK_BYTES { Pace::Quick } else { Pace::Long }
+    }
+
     /// Where the first byte is; nothing for a fill of nothing.
     fn resolve(&self) -> Result<Option<*mut u8>> {
         if !matches!(self.element, 1 | 2 | 4) || !self.address.is_multiple_of(self.element.into()) {
@@ -168,7 +178,10 @@ impl Set {
 fn now(set: Set) -> Result {
     let stream = stream::default()?;
     set.check()?;
-    work::submit(&stream, Work::Set(set))
+    work::submit(&stream, Work::Set(set))?;
+    // The host sees its own memory at once.
+    let is_host = allocations::find(set.address).is_some_and(|allocation| allocation.kind.is_host());
+    if is_host && stream.capture().is_none() { stream.synchronize() } else { Ok(()) }
 }
 
 fn later(set: Set, stream: CUstream) -> Result {

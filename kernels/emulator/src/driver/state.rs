@@ -17,11 +17,12 @@ use super::{
     event::Event,
     function::Function,
     handle::{Handle, objects},
-    host_functions::HostFunctions,
     library::Library,
     log,
     module::Module,
+    order,
     pool::Pool,
+    queue::{self, Point},
     stream::Stream,
 };
 use crate::{
@@ -48,8 +49,6 @@ pub(crate) struct Device {
     /// The pool that stream-ordered allocation takes from, and the one it takes from unless told otherwise.
     pub(crate) pools: OnceLock<Mutex<(Handle<Pool>, Handle<Pool>)>>,
     memory: OnceLock<Option<Memory>>,
-    /// Held while the device works: work of all its streams is done in the order in which it is given.
-    work: Mutex<()>,
 }
 
 /// The context that every user of a device shares.
@@ -90,12 +89,14 @@ pub(crate) struct Context {
     pub(crate) legacy: Mutex<Option<Arc<Stream>>>,
     /// The default stream of each thread that uses its own.
     pub(crate) per_thread: Mutex<HashMap<ThreadId, Arc<Stream>>>,
-    /// Host functions that its streams have still to run.
-    pub(crate) host_functions: HostFunctions,
+    /// What all its streams wait for before they do anything more.
+    gate: Mutex<Vec<Point>>,
     /// What kernels printed since the program last waited.
     pub(crate) printed: Mutex<Vec<u8>>,
     /// The error of a kernel, which every later call answers.
     error: AtomicU32,
+    /// That error ends other kernels.
+    pub(crate) halted: AtomicBool,
     destroyed: AtomicBool,
 }
 
@@ -141,7 +142,6 @@ pub(crate) fn initialize() -> Result {
                 }),
                 pools: OnceLock::new(),
                 memory: OnceLock::new(),
-                work: Mutex::new(()),
             })
             .collect()
     });
@@ -151,11 +151,6 @@ pub(crate) fn initialize() -> Result {
 /// Every device.
 pub(crate) fn devices() -> &'static [Device] {
     DEVICES.get().map_or(&[], Vec::as_slice)
-}
-
-/// Waits for every device, and has all of them for oneself: nobody uses memory that goes away meanwhile.
-pub(crate) fn stop_devices() -> Vec<MutexGuard<'static, ()>> {
-    devices().iter().map(Device::work).collect()
 }
 
 /// The device of an ordinal.
@@ -226,11 +221,6 @@ impl Device {
         self.memory.get()?.as_ref()
     }
 
-    /// Waits for the device, and has it for oneself.
-    pub(crate) fn work(&self) -> MutexGuard<'_, ()> {
-        lock(&self.work)
-    }
-
     /// The primary context, made if there is none.
     pub(crate) fn primary_context(&'static self, primary: &mut Primary) -> Result<Arc<Context>> {
         if !primary.active {
@@ -238,6 +228,15 @@ impl Device {
             primary.active = true;
         }
         primary.handle.get()
+    }
+
+    /// Waits for the work of the primary context, as long as others may still use it.
+    pub(crate) fn wait_for_primary(&self) {
+        let handle = lock(&self.primary).handle;
+        if let Ok(context) = handle.get() {
+            // What failed ends with the context.
+            let _failed = context.synchronize();
+        }
     }
 
     /// Destroys the primary context with all that it holds.
@@ -273,8 +272,9 @@ impl Context {
             legacy: Mutex::default(),
             printed: Mutex::default(),
             per_thread: Mutex::default(),
-            host_functions: HostFunctions::default(),
+            gate: Mutex::default(),
             error: AtomicU32::new(0),
+            halted: AtomicBool::new(false),
             destroyed: AtomicBool::new(false),
         });
         handle.bind(Arc::clone(&context));
@@ -302,18 +302,37 @@ impl Context {
             .collect()
     }
 
-    /// A kernel failed: from now on every call answers this, until the context is gone.
+    /// A kernel failed: from now on every call answers this, until the context is gone. What its streams have still to
+    /// do is left out, and kernels that run are ended.
     pub(crate) fn fail(&self, error: CUresult) {
         // The first error stays.
         let _later = self.error.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Acquire);
+        self.halted.store(true, Ordering::Release);
     }
 
-    /// Waits for all work. What is not a host function is done when it is given.
+    /// Waits for all work that its streams were given.
     pub(crate) fn synchronize(&self) -> Result {
-        self.host_functions.wait();
-        drop(self.device.work());
+        self.wait(&queue::of_context(self.id))
+    }
+
+    /// Waits for some of it.
+    pub(crate) fn wait(&self, points: &[Point]) -> Result {
+        queue::wait(points);
+        order::settle();
         self.print();
         self.check()
+    }
+
+    /// Makes later work of all its streams wait.
+    pub(crate) fn close_gate(&self, point: Point) {
+        lock(&self.gate).push(point);
+    }
+
+    /// What work that it is given now has to wait for.
+    pub(crate) fn gate(&self) -> Vec<Point> {
+        let mut gate = lock(&self.gate);
+        gate.retain(|point| !point.is_done());
+        gate.clone()
     }
 
     /// Writes to standard output what kernels printed.
@@ -328,9 +347,8 @@ impl Context {
 
     /// Ends the context and frees what it holds. Its handle is taken already.
     pub(crate) fn destroy(&self) {
-        self.host_functions.wait();
-        drop(self.device.work());
-        self.print();
+        // Its error, if there is one, ends with it.
+        let _failed = self.synchronize();
         self.destroyed.store(true, Ordering::Release);
         Handle::<Stream>::sweep(|stream| stream.context.id == self.id);
         Handle::<Event>::sweep(|event| event.context.id == self.id);

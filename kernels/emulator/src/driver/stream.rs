@@ -1,7 +1,12 @@
 //! `cuStream*`: queues of work.
 //!
-//! Work is done when it is given, on the thread that gives it: the order of a program is one of the orders that its
-//! streams and events allow. Only host functions run later.
+//! A call that gives work returns at once. The work is done in the stream's own order, by threads of the driver, while
+//! the program and other streams go on: see `queue`. Streams wait for each other where an event says so, and where the
+//! default stream does: the legacy one, which all threads share, waits for the work that blocking streams of its context
+//! were given before, and they for its. A stream that was made with `CU_STREAM_NON_BLOCKING` has no part in that.
+//!
+//! Some calls wait, as the manual says: those without `Async` in their names that concern memory of the host, copies
+//! between memory of the host that is not pinned and a device, and whatever frees something.
 
 use std::{
     cell::Cell,
@@ -21,6 +26,7 @@ use super::{
     event::Event,
     handle::{Handle, objects},
     order,
+    queue::{self, Job, Lane, Pace},
     state::{CUcontext, CUdevice, Context, current, lock},
     work::{self, HostFunction, Work},
 };
@@ -115,7 +121,7 @@ driver! {
         answer.set(get(handle)?.context.device.ordinal as CUdevice)
     }
 
-    /// Makes later work of a stream wait for an event, which has happened already unless it is part of a capture.
+    /// Makes later work of a stream wait for what an event stands for now.
     call cuStreamWaitEvent 3020, cuStreamWaitEvent_ptsz 7000 (handle: CUstream, event: Handle<Event>, flags: u32) {
         if flags > 1 {
             return Err(CUresult::INVALID_VALUE);
@@ -124,8 +130,13 @@ driver! {
         let recorded = event.get()?;
         stream.context.check()?;
         capture::wait(&stream, &recorded)?;
-        order::waited(&stream, event.number());
-        Ok(())
+        match (stream.capture(), recorded.point()) {
+            (None, Some(point)) if !point.is_done() => work::give(&stream, Work::Wait(event)).map(drop),
+            _ => {
+                order::waited(&stream, event.number());
+                Ok(())
+            }
+        }
     }
 
     /// Calls a function of the program after the work before.
@@ -138,8 +149,10 @@ driver! {
         }
         let stream = get(handle)?;
         stream.refuse_while_capturing()?;
-        let data = data as usize;
-        stream.context.host_functions.run(move || callback(handle, CUresult::SUCCESS, data as *mut c_void));
+        let (context, data) = (Arc::clone(&stream.context), data as usize);
+        // It is called in any case, and told what failed.
+        let call = move || callback(handle, context.check().err().unwrap_or(CUresult::SUCCESS), data as *mut c_void);
+        queue::give(stream.lane(), vec![Job::new(Pace::Program, call).after(stream.context.gate())]);
         Ok(())
     }
 
@@ -171,7 +184,7 @@ driver! {
         let stream = get(handle)?;
         stream.refuse_while_capturing()?;
         stream.context.check()?;
-        if stream.context.host_functions.are_pending() {
+        if !queue::of_stream(stream.lane()).is_empty() {
             return Err(CUresult::NOT_READY);
         }
         order::host_waited_for_stream(&stream);
@@ -182,12 +195,10 @@ driver! {
     call cuStreamSynchronize 2000, cuStreamSynchronize_ptsz 7000 (handle: CUstream) {
         let stream = get(handle)?;
         stream.refuse_while_capturing()?;
-        stream.context.synchronize()?;
-        order::host_waited_for_stream(&stream);
-        Ok(())
+        stream.synchronize()
     }
 
-    /// Destroys the stream; its work is done.
+    /// Destroys the stream. What it was given is done nevertheless.
     call cuStreamDestroy 2000, cuStreamDestroy_v2 4000 (handle: CUstream) {
         if handle.number() <= PER_THREAD {
             return Err(CUresult::INVALID_HANDLE);
@@ -239,10 +250,9 @@ driver! {
 impl Stream {
     /// Makes a stream.
     pub(crate) fn make(context: Arc<Context>, legacy: bool, flags: u32, priority: i32) -> Stream {
-        static STREAMS: AtomicU64 = AtomicU64::new(1);
         Stream {
             context,
-            id: STREAMS.fetch_add(1, Ordering::Relaxed),
+            id: fresh_id(),
             legacy,
             blocking: flags & NON_BLOCKING == 0,
             flags,
@@ -250,6 +260,18 @@ impl Stream {
             capture: Mutex::default(),
             attributes: Mutex::default(),
         }
+    }
+
+    /// Its queue.
+    pub(crate) fn lane(&self) -> Lane {
+        Lane { id: self.id, context: self.context.id, legacy: self.legacy, blocking: self.blocking }
+    }
+
+    /// Waits for all work that it was given.
+    pub(crate) fn synchronize(&self) -> Result {
+        self.context.wait(&queue::of_stream(self.lane()))?;
+        order::host_waited_for_stream(self);
+        Ok(())
     }
 
     /// The capture that the stream's work goes to.
@@ -277,6 +299,12 @@ impl Stream {
             }
         }
     }
+}
+
+/// A number that no stream has.
+pub(crate) fn fresh_id() -> u64 {
+    static STREAMS: AtomicU64 = AtomicU64::new(1);
+    STREAMS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The stream of a handle; null and two other numbers mean default streams of the current context.

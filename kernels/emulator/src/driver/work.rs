@@ -1,17 +1,24 @@
-//! Work: what a stream does and what a graph's node holds.
+//! Work: what a stream does and what a graph's node holds, and how it becomes jobs of a stream's queue.
 
-use std::{ffi::c_void, fmt, sync::Arc};
+use std::{
+    ffi::c_void,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use super::{
-    capture,
+    abi, capture,
     copy::Copy,
     error::{CUresult, Result},
-    event::Event,
+    event::{Event, Moment},
     graph::{Chain, ChildGraph},
     graph_memory::GraphMemory,
     handle::Handle,
+    host,
     launch::KernelLaunch,
-    order::{self, Use},
+    log, order,
+    queue::{self, Job, Pace, Point},
     set::Set,
     stream::Stream,
 };
@@ -31,7 +38,7 @@ pub(crate) enum Work {
     Empty,
     /// Records an event.
     Record(Handle<Event>),
-    /// Waits for an event, which has happened already.
+    /// Waits for an event.
     Wait(Handle<Event>),
     /// Another graph, in a graph that can be launched.
     Graph(Arc<Chain>),
@@ -52,78 +59,120 @@ pub(crate) struct HostFunction {
     pub(crate) data: usize,
 }
 
-/// Does work in a stream, or makes it a node where the stream is capturing.
-pub(crate) fn submit(stream: &Stream, work: Work) -> Result {
+/// Hands work to a stream, or makes it a node where the stream is capturing.
+pub(crate) fn submit(stream: &Arc<Stream>, work: Work) -> Result {
     stream.context.check()?;
     if let Some(capture) = stream.capture() {
         return capture.add(stream, work);
     }
+    give(stream, work).map(drop)
+}
+
+/// Hands work to a stream that is not capturing, and answers the point behind it.
+pub(crate) fn give(stream: &Arc<Stream>, work: Work) -> Result<Point> {
+    give_after(stream, work, None)
+}
+
+/// The same, for work that waits for something more.
+pub(crate) fn give_after(stream: &Arc<Stream>, work: Work, after: Option<Point>) -> Result<Point> {
     if stream.legacy {
         capture::refuse_implicit(stream)?;
     }
-    run(stream, &work)
+    let mut plan = Plan::default();
+    plan.add(stream, work)?;
+    plan.give(stream, after)
 }
 
-/// Does work of a stream.
-pub(crate) fn run(stream: &Stream, work: &Work) -> Result {
-    let context = &stream.context;
-    match work {
-        // These wait for nothing and hold nothing up here.
-        Work::Host(host) => {
-            let HostFunction { function, data } = *host;
-            context.host_functions.run(move || function(data as *mut c_void));
-            return Ok(());
-        }
-        Work::Record(event) => {
-            // An event that a graph records may have been destroyed meanwhile.
-            event.get()?.record();
-            order::recorded(event.number(), stream);
-            return Ok(());
-        }
-        Work::Wait(event) => {
-            order::waited(stream, event.number());
-            return Ok(());
-        }
-        _ => {}
+/// Jobs for a stream.
+#[derive(Default)]
+struct Plan {
+    jobs: Vec<Job>,
+    /// Events that are recorded, where, and who tells when.
+    records: Vec<(Arc<Event>, usize, Arc<Moment>)>,
+}
+
+impl Plan {
+    /// Turns work into jobs. What the check of streams wants to know is noted now, in the order of the program's calls.
+    fn add(&mut self, stream: &Arc<Stream>, work: Work) -> Result {
+        let job = match work {
+            Work::Kernel(launch) => {
+                let ticket = order::begin(stream, || format!("kernel {}", launch.function.kernel.name));
+                job(stream, Pace::Long, move |stream| launch.run(stream, ticket))
+            }
+            Work::Copy(copy) => {
+                order::operation(stream, "a copy", || copy.uses());
+                job(stream, copy.pace(), move |_| copy.run())
+            }
+            Work::Set(set) => {
+                order::operation(stream, "a fill", || vec![set.used()]);
+                job(stream, set.pace(), move |_| set.run())
+            }
+            Work::Host(HostFunction { function, data }) => job(stream, Pace::Program, move |_| {
+                function(data as *mut c_void);
+                Ok(())
+            }),
+            Work::Record(event) => {
+                // An event that a graph records may have been destroyed meanwhile.
+                let recorded = event.get()?;
+                order::recorded(event.number(), stream);
+                let moment = Arc::<Moment>::default();
+                self.records.push((recorded, self.jobs.len(), Arc::clone(&moment)));
+                // Also where a kernel has failed: nobody shall wait for it for ever.
+                Job::new(Pace::Quick, move || moment.is_now())
+            }
+            Work::Wait(event) => {
+                order::waited(stream, event.number());
+                // One that was destroyed meanwhile stands for nothing.
+                Job::new(Pace::Quick, || {}).after(event.get().ok().and_then(|event| event.point()))
+            }
+            Work::Graph(chain) => {
+                chain.links().try_for_each(|link| self.add(stream, link.clone()))?;
+                // Memory of the graph stays until all of it is done.
+                Job::new(Pace::Quick, move || drop(chain))
+            }
+            Work::Allocate(memory) => Job::new(Pace::Quick, move || drop(memory)),
+            // A child graph became a chain when its graph was made one that can be launched.
+            Work::ChildGraph(_) | Work::Empty | Work::Free(_) => Job::new(Pace::Quick, || {}),
+        };
+        self.jobs.push(job);
+        Ok(())
     }
-    context.host_functions.wait();
-    let device = context.device.work();
-    match work {
-        Work::Kernel(launch) => launch.run(stream),
-        Work::Copy(copy) => {
-            copy.run()?;
-            note(stream, "a copy", || copy.uses());
-            Ok(())
+
+    fn give(mut self, stream: &Stream, after: Option<Point>) -> Result<Point> {
+        if let Some(first) = self.jobs.first_mut() {
+            first.after.extend(stream.context.gate());
+            first.after.extend(after);
         }
-        Work::Set(set) => {
-            set.run()?;
-            note(stream, "a fill", || vec![set.used()]);
-            Ok(())
+        let last = self.jobs.len() - 1;
+        let first = queue::give(stream.lane(), self.jobs);
+        for (event, index, moment) in self.records {
+            event.record(first.later(index), moment);
         }
-        Work::Graph(chain) => {
-            drop(device);
-            chain.run(stream)
-        }
-        // A child graph became a chain when its graph was made one that can be launched.
-        Work::ChildGraph(_)
-        | Work::Empty
-        | Work::Allocate(_)
-        | Work::Free(_)
-        | Work::Host(_)
-        | Work::Record(_)
-        | Work::Wait(_) => Ok(()),
+        Ok(first.later(last))
     }
 }
 
-/// Notes the bytes that an operation used, where the order of streams is checked. What nothing orders is a fault.
-pub(crate) fn note(stream: &Stream, what: &str, uses: impl FnOnce() -> Vec<Use>) {
-    if order::is_checked()
-        && let Some(report) = order::operation(stream, what, &uses())
-    {
-        stream.context.print();
-        eprint!("{report}");
-        stream.context.fail(CUresult::LAUNCH_FAILED);
-    }
+/// A job that is left out when a kernel of the context has failed.
+pub(crate) fn job(
+    stream: &Arc<Stream>,
+    pace: Pace,
+    run: impl FnOnce(&Stream) -> Result + Send + 'static,
+) -> Job {
+    let stream = Arc::clone(stream);
+    Job::new(pace, move || {
+        if stream.context.check().is_err() {
+            return;
+        }
+        host::forget();
+        let result = catch_unwind(AssertUnwindSafe(|| run(&stream))).unwrap_or_else(|panic| {
+            let message = abi::message(&*panic);
+            log::always(&format!("work failed inside the emulated GPU: {message}. Please report it."));
+            Err(CUresult::UNKNOWN)
+        });
+        if let Err(error) = result {
+            stream.context.fail(error);
+        }
+    })
 }
 
 impl fmt::Display for Work {

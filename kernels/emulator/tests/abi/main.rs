@@ -11,4 +11,5 @@ mod launches;
 mod linking;
 mod memory;
 mod modules;
+mod queues;
 mod streams;

@@ -3,12 +3,12 @@
 
 mod shape;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, atomic::AtomicBool};
 
 use emulator::{
     counters::Counters,
     grid::{self, Launch, Machine, Stop},
-    memory::{Kind, Memory},
+    memory::{Kind, Memory, View},
     model::{MODELS, Model},
     module::{self, Level, LoadError, Module},
     settings::{Checks, Settings},
@@ -75,6 +75,8 @@ impl Gpu {
             printed: &self.printed,
             stack_bytes: 1024,
             heap_bytes: 1 << 20,
+            view: View::default(),
+            halted: &AtomicBool::new(false),
         };
         let launch = Launch {
             kernel,

@@ -3,8 +3,8 @@
 // The threads take turns, 16 bytes each, until every float was read `rounds` times. `__ldcg` loads
 // past L1. The sum keeps the compiler from leaving the loads out. Bound by what `n` floats fit into.
 // Launch: one-dimensional, at least `threads` threads. `n` is a power of two and at least 4.
-extern "C" __global__ void read_01_l2(const float* __restrict__ a, float* __restrict__ sums,
-                                      size_t n, unsigned int rounds, unsigned int threads) {
+extern "C" __global__ void reread_01_l2(const float* __restrict__ a, float* __restrict__ sums,
+                                        size_t n, unsigned int rounds, unsigned int threads) {
     // Where am I?
     unsigned int first = blockIdx.x * blockDim.x + threadIdx.x;
     if (first >= threads) {
