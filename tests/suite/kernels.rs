@@ -270,6 +270,19 @@ fn wrong_attempts_on_a_matrix_are_explained_too() {
     }
 }
 
+#[test]
+fn wrong_attempts_on_managed_memory_are_explained_too() {
+    for (name, hole, wrong) in [
+        ("headers", "if (i < n) c[i] = a[i * PAGE];", "c[1] is a[1024] and should be a[8192]"),
+        ("headers", "if (i + 1 < n) c[i] = a[8 * i * PAGE];", "c[639] was never written"),
+        ("packed", "c[i] = a[(i < n ? i : 0) * PAGE];", "was written, past the last of 640 results"),
+        ("order", "for (size_t at = i; at < n; at += 1024) c[at] = a[at] + 1;", "should be a[0]"),
+        ("order", "if (i < n && i % 2 == 0) c[i] = a[i];", "c[1] was never written"),
+    ] {
+        check_attempt("ch06", name, hole, wrong);
+    }
+}
+
 /// The exercise with this in its hole is not solved, and the check says these words.
 #[track_caller]
 fn check_attempt(chapter: &str, name: &str, hole: &str, wrong: &str) {

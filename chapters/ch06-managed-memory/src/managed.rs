@@ -100,11 +100,11 @@ impl Mapped {
             .with_context(|| format!("allocating {n} pinned floats"))?;
         let mut address = 0;
         let pointer = host.as_mut_ptr()?.cast();
-        // SAFETY: the pointer is one of pinned memory, and the answer has a place to go to.
+        // SAFETY: the pointer is one of pinned memory, and the answer has a place.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, pointer, 0) }
             .result()
             .context("asking for the device's address of pinned memory")?;
-        // SAFETY: `n` floats are at that address, and `host` keeps them until after this slice.
+        // SAFETY: `n` floats are at that address, and `host` outlives this slice.
         let device = ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(address, n) });
         Ok(Self { device, host, stream: stream.clone() })
     }

@@ -105,7 +105,7 @@ impl Way {
 // ANCHOR: trip
 /// A way from two vectors that the CPU has written to a sum that the CPU has read.
 pub trait Trip {
-    /// The CPU has the inputs. This part is not timed: whatever the way, somebody writes them.
+    /// The CPU has the inputs. This part is not timed: somebody always writes them.
     fn prepare(&mut self) -> Result<()>;
     /// Brings the inputs to the device, as far as that is this program's business.
     fn bring(&mut self) -> Result<()>;
@@ -114,9 +114,12 @@ pub trait Trip {
     /// Brings the sum to where the CPU reads it, and reads a float of each page.
     fn fetch(&mut self) -> Result<()>;
     /// Calls `look` with the two inputs, to be written, and the sum, to be read.
-    fn with(&mut self, look: &mut dyn FnMut(&mut [f32], &mut [f32], &[f32])) -> Result<()>;
+    fn with(&mut self, look: &mut Look<'_>) -> Result<()>;
 }
 // ANCHOR_END: trip
+
+/// What the CPU does with the inputs, which it may write, and the sum.
+pub type Look<'a> = dyn FnMut(&mut [f32], &mut [f32], &[f32]) + 'a;
 
 /// `a + b` by one of the ways, for any length: what the tests call.
 ///
@@ -193,7 +196,7 @@ impl Trip for Pageable {
     }
     // ANCHOR_END: pageable
 
-    fn with(&mut self, look: &mut dyn FnMut(&mut [f32], &mut [f32], &[f32])) -> Result<()> {
+    fn with(&mut self, look: &mut Look<'_>) -> Result<()> {
         let [a, b, c] = &mut self.host;
         look(a, b, c);
         Ok(())
@@ -232,7 +235,7 @@ impl Trip for Pinned {
         Ok(())
     }
 
-    fn with(&mut self, look: &mut dyn FnMut(&mut [f32], &mut [f32], &[f32])) -> Result<()> {
+    fn with(&mut self, look: &mut Look<'_>) -> Result<()> {
         let [a, b, c] = &mut self.host;
         look(a.as_mut_slice()?, b.as_mut_slice()?, c.as_slice()?);
         Ok(())
@@ -266,7 +269,7 @@ impl Trip for ZeroCopy {
         Ok(())
     }
 
-    fn with(&mut self, look: &mut dyn FnMut(&mut [f32], &mut [f32], &[f32])) -> Result<()> {
+    fn with(&mut self, look: &mut Look<'_>) -> Result<()> {
         let [a, b, c] = &mut self.memory;
         look(a.as_mut_slice()?, b.as_mut_slice()?, c.as_slice()?);
         Ok(())
@@ -315,12 +318,13 @@ impl Trip for Managed {
         if self.way == Way::Prefetched {
             managed::prefetch(c, Place::Host, &self.stream)?;
         }
-        std::hint::black_box(cpu::read_pages(c.as_slice()?)); // `as_slice` waits for the stream
+        // `as_slice` waits for what was asked of the device.
+        std::hint::black_box(cpu::read_pages(c.as_slice()?));
         Ok(())
     }
     // ANCHOR_END: managed
 
-    fn with(&mut self, look: &mut dyn FnMut(&mut [f32], &mut [f32], &[f32])) -> Result<()> {
+    fn with(&mut self, look: &mut Look<'_>) -> Result<()> {
         let [a, b, c] = &mut self.memory;
         look(a.as_mut_slice()?, b.as_mut_slice()?, c.as_slice()?);
         Ok(())

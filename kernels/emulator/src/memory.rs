@@ -804,7 +804,7 @@ mod tests {
         let memory = memory();
         let device = memory.allocate(64, Kind::Device).unwrap();
         let a = memory.allocate(BLOCK + PAGE, Kind::Managed).unwrap();
-        let table = memory.table();
+        let table = memory.table(&View::default());
         assert_eq!(table.find(device).unwrap().marks, 0);
         let range = table.find(a).unwrap();
         range.touch(a + 5, false);
@@ -813,9 +813,9 @@ mod tests {
         assert_eq!(table.touched(), Touched { pages: 2, written: 1, blocks: 1 });
         range.touch(a + BLOCK + PAGE - 1, false);
         assert_eq!(table.touched(), Touched { pages: 3, written: 1, blocks: 2 });
-        assert_eq!(memory.table().touched(), Touched::default());
+        assert_eq!(memory.table(&View::default()).touched(), Touched::default());
         memory.free(a).unwrap();
-        assert!(memory.table().marks.is_empty());
+        assert!(memory.table(&View::default()).marks.is_empty());
     }
 
     #[test]
