@@ -158,7 +158,7 @@ fn stages(cell: &mut Cell) -> Result<()> {
     counts(cell)
 }
 
-/// The same work in one launch and in several, as the emulated GPU counts it.
+/// The same work in one launch and in several, counted.
 fn counts(cell: &mut Cell) -> Result<()> {
     let n = 100_003;
     let mut table = Table::new("counts")
