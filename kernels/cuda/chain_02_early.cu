@@ -5,11 +5,12 @@
 // (the attribute CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION); in any other they do nothing.
 // Bound by its launch, of which a part is now hidden behind the kernel before it.
 // Launch: one block of at least n threads.
-extern "C" __global__ void chain_02_early(unsigned int* __restrict__ numbers, unsigned int amount, unsigned int n) {
-    // ANCHOR: early
-    asm volatile("griddepcontrol.launch_dependents;");  // the next kernel may be put in place
-    asm volatile("griddepcontrol.wait;" ::: "memory");  // the one before has ended, and its writes are here
-    // ANCHOR_END: early
+extern "C" __global__ void chain_02_early(unsigned int* __restrict__ numbers, unsigned int amount,
+                                          unsigned int n) {
+    // From here on the next kernel may be put in place.
+    asm volatile("griddepcontrol.launch_dependents;");
+    // Behind this the kernel before has ended, and what it wrote is here.
+    asm volatile("griddepcontrol.wait;" ::: "memory");
     unsigned int i = threadIdx.x;
     if (i < n) {
         numbers[i] = 3 * numbers[i] + amount;

@@ -4,7 +4,8 @@
 // Bound by arithmetic from a few hundred rounds on; below, by memory (8 bytes an element).
 // Launch: any one-dimensional grid and block with at least n threads.
 // Needs: input and output do not overlap. They may be parts of larger arrays.
-extern "C" __global__ void work_01_rounds(const float* __restrict__ input, float* __restrict__ output, size_t n,
+extern "C" __global__ void work_01_rounds(const float* __restrict__ input,
+                                          float* __restrict__ output, size_t n,
                                           unsigned int rounds) {
     // ANCHOR: body
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

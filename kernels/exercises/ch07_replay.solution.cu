@@ -3,8 +3,8 @@
 // Make the kernel right however often a graph launches it: c is twice a afterwards, and each launch finds in c what the
 // last one left.
 // `cargo book exercise ch07 replay` checks it. Stuck? Add `--hint`.
-extern "C" __global__ void ch07_replay(const float* __restrict__ a, float* __restrict__ c, size_t n, size_t first,
-                                       size_t length) {
+extern "C" __global__ void ch07_replay(const float* __restrict__ a, float* __restrict__ c, size_t n,
+                                       size_t first, size_t length) {
     size_t in_part = (size_t)blockIdx.x * blockDim.x + threadIdx.x, i = first + in_part;
     if (in_part >= length || i >= n) {
         return;

@@ -1,4 +1,4 @@
-"""Chapter 7 with Numba: streams and pinned arrays. Its kernels cannot be captured into a graph."""
+"""Chapter 7 with Numba: streams and pinned arrays. The chain is launched by hand."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Chapter 7 with PyCUDA: streams and page-locked arrays. It has no graphs of its own for a chain of kernels."""
+"""Chapter 7 with PyCUDA: streams and page-locked arrays. The chain is launched by hand."""
 
 import numpy as np
 import pycuda

@@ -158,7 +158,7 @@ fn stages(cell: &mut Cell) -> Result<()> {
     counts(cell)
 }
 
-/// The same work in one launch and in several, as the emulated GPU counts it.
+/// The same work in one launch and in several, counted.
 fn counts(cell: &mut Cell) -> Result<()> {
     let n = 100_003;
     let mut table = Table::new("counts")
@@ -936,7 +936,7 @@ fn missing_wait(cell: &mut Cell) -> Result<()> {
     // What the guards of the slices met has been said above.
     let _ = context.check_err();
     cell.table(table);
-    cell.value("runs", RUNS as f64, "");
+    cell.value("tries", RUNS as f64, "");
     if !messages.is_empty() {
         cell.measured_text(messages);
     }

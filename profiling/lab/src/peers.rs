@@ -211,3 +211,17 @@ fn nvcc_version(nvcc: &Path) -> String {
     let release = text.split("release ").nth(1).and_then(|rest| rest.split(',').next());
     format!("nvcc {}", release.unwrap_or("of unknown version"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn a_report_answers_by_name_and_has_nothing_of_what_is_missing() {
+        let report = Report(serde_json::json!({"peer": "CuPy", "gbps": 2.5, "used": [64, 128.5]}));
+        assert_eq!((report.word("peer"), report.number("gbps")), ("CuPy", Some(2.5)));
+        assert_eq!(report.numbers("used"), [64.0, 128.5]);
+        assert_eq!((report.word("gbps"), report.number("used")), ("", None));
+        assert_eq!(report.numbers("gbps"), [0.0; 0]);
+    }
+}
