@@ -66,7 +66,8 @@ fn one_address(cell: &mut Cell) -> Result<()> {
     // 3. The kernel.
     let arguments = vector_add_03_float4::Arguments { a: &a, b: &b, c: &mut c, n: n as u64 };
     kernel.launch(&stream, arguments)?;
-    // 4. The result, read in place by the CPU. `as_slice` waits for the kernel.
+    stream.synchronize()?; // without a copy, nothing else waits for the kernel
+    // 4. The result, read in place by the CPU.
     let [a, b, c] = [a.as_slice()?, b.as_slice()?, c.as_slice()?];
 
     cell.text(format!("{} + {} = {}", a[1], b[1], c[1]));
@@ -476,6 +477,7 @@ fn sparse(cell: &mut Cell) -> Result<()> {
         let before = memory.as_slice()?.to_vec();
         let arguments = managed_01_sparse::Arguments { a: &mut memory, touched, stride: apart };
         kernel.launch(&stream, arguments)?;
+        stream.synchronize()?;
         holds_touch(&before, memory.as_slice()?, stride)?;
     }
     series.into_iter().for_each(|series| cell.series(series));
@@ -783,7 +785,7 @@ fn two_streams(cell: &mut Cell) -> Result<()> {
     say("wait for both", adding.synchronize().and_then(|()| copying.synchronize()));
     let right = copied.iter().zip(cpu::sum(&cpu::numbers(n, 1), &cpu::numbers(n, 2)));
     let right = right.filter(|(copied, expected)| **copied == *expected).count();
-    say(&format!("… {right} of {n} sums are right"), Ok(()));
+    table.push(row![format!("… {right} of {n} sums are right"), "–"]);
     cell.table(table);
     Ok(())
 }

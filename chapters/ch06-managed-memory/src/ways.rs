@@ -231,6 +231,7 @@ impl Trip for Pinned {
 
     fn fetch(&mut self) -> Result<()> {
         self.stream.memcpy_dtoh(&self.device[2], &mut self.host[2])?;
+        self.stream.synchronize()?;
         std::hint::black_box(cpu::read_pages(self.host[2].as_slice()?));
         Ok(())
     }
@@ -317,8 +318,8 @@ impl Trip for Managed {
         let [_, _, c] = &self.memory;
         if self.way == Way::Prefetched {
             managed::prefetch(c, Place::Host, &self.stream)?;
+            self.stream.synchronize()?;
         }
-        // `as_slice` waits for what was asked of the device.
         std::hint::black_box(cpu::read_pages(c.as_slice()?));
         Ok(())
     }

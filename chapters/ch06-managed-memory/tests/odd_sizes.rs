@@ -45,6 +45,7 @@ fn a_sparse_touch_changes_the_floats_that_it_should() {
         memory.as_mut_slice().unwrap().copy_from_slice(&numbers);
         let (a, touched, apart) = (&mut memory, touched as u64, stride as u64);
         kernel.launch(&stream, managed_01_sparse::Arguments { a, touched, stride: apart }).unwrap();
+        stream.synchronize().unwrap();
         for (i, (after, before)) in memory.as_slice().unwrap().iter().zip(&numbers).enumerate() {
             let expected = if i % stride == 0 { before + 1.0 } else { *before };
             assert_eq!(*after, expected, "element {i} of {touched} × {stride}");
