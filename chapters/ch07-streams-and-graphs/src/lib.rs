@@ -1051,10 +1051,6 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     let links = cell.parameter("chain")?;
     let (numbers, stream) = (chain.address(), chain.stream().clone());
     let raw = stream.cu_stream().cast::<c_void>();
-    // By hand first: a kernel may be loaded at its first launch, and not while a stream captures.
-    // SAFETY: 32 numbers on the device, and a stream of this context.
-    succeeded("chain", unsafe { by_hand(numbers, graphs::NUMBERS as u32, links as i32, raw) })?;
-    chain.check(links, 1)?;
     let mut exec = std::ptr::null_mut();
     // SAFETY: 32 numbers on the device, a stream of this context, and a place for the graph.
     succeeded("capture", unsafe {
