@@ -118,6 +118,14 @@ fn explain(said: &str, domain: &str) -> Option<String> {
              not count: the range has to be opened on the thread that launches"
         ));
     }
+    // A record quotes no command and no path: one sentence of ncu's own is enough.
+    if let Some(kernel) =
+        said.split("==ERROR== Failed to profile \"").nth(1).and_then(|rest| rest.split('"').next())
+    {
+        return Some(format!(
+            "ncu failed to profile a launch of {kernel}, and stopped; `cargo profile` again may succeed"
+        ));
+    }
     if has("Driver resource was unavailable") || has("profiling resource") {
         return Some(
             "another tool holds the counters. DCGM lets go of them with `dcgmi profile --pause`; another profiler has to \
