@@ -22,6 +22,8 @@ pub struct Chapter {
     pub title: String,
     /// Whether it runs only when asked for by name.
     pub heavy: bool,
+    /// It may still lack the record of a GPU.
+    pub draft: bool,
 }
 
 impl Chapter {
@@ -115,7 +117,7 @@ impl Root {
 }
 
 fn read_chapter(manifest: &Path) -> Result<Chapter> {
-    let record::chapter::Chapter { name, title, heavy, .. } =
+    let record::chapter::Chapter { name, title, heavy, draft, .. } =
         record::chapter::Chapter::parse(&std::fs::read_to_string(manifest)?)?;
-    Ok(Chapter { name, title, heavy })
+    Ok(Chapter { name, title, heavy, draft })
 }

@@ -20,6 +20,8 @@ pub struct Chapter {
     pub parameters: BTreeMap<String, String>,
     /// Whether it runs only when asked for by name.
     pub heavy: bool,
+    /// Whether it may still lack the record of a GPU: its page then says so where that record's numbers will stand.
+    pub draft: bool,
     /// The cells that profilers look at unless others are named.
     pub profile: Profiled,
 }
@@ -68,6 +70,7 @@ impl Chapter {
             libraries: lab.libraries,
             parameters,
             heavy: lab.heavy,
+            draft: lab.draft,
             profile: lab.profile,
             name,
         })
@@ -101,6 +104,7 @@ struct Lab {
     libraries: Vec<String>,
     parameters: BTreeMap<String, toml::Value>,
     heavy: bool,
+    draft: bool,
     profile: Profiled,
 }
 

@@ -23,8 +23,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use crate::html::escape;
-use crate::records::Records;
-use crate::root::Root;
+use crate::records::{GPU, Records};
+use crate::root::{Chapter, Root};
 use crate::static_book::Problem;
 
 pub use find::{Directive, Unclosed, find, left_alone, line_of};
@@ -97,6 +97,9 @@ pub fn expand(page: &Page<'_>, text: &str) -> Expanded {
         expanded.text.push_str(&text[at..range.start]);
         at = range.end;
         let html = result.unwrap_or_else(|what| {
+            if let Some(chapter) = awaited(page, text, &range) {
+                return waiting(chapter, alone.is_some());
+            }
             let problem = Problem { file: page.file.to_owned(), line, what };
             let html = problem_box(&problem, alone.is_some());
             expanded.problems.push(problem);
@@ -154,6 +157,29 @@ fn checked(html: String) -> Result<String, String> {
         Err(what) => {
             Err(format!("the engine drew HTML that is not well-formed ({what}): please report this page"))
         }
+    }
+}
+
+/// The draft whose GPU record a directive waits for, if that is why it cannot be expanded.
+fn awaited<'a>(page: &Page<'a>, text: &str, range: &std::ops::Range<usize>) -> Option<&'a Chapter> {
+    let directive = &text[range.clone()];
+    page.root.chapters.iter().find(|chapter| {
+        chapter.draft
+            && directive.contains(&format!("{}.", chapter.name))
+            && page.records.get(GPU, &chapter.name).is_none()
+    })
+}
+
+/// What stands where a draft's measurements will stand.
+fn waiting(chapter: &Chapter, block: bool) -> String {
+    let short = chapter.short();
+    if block {
+        format!(
+            "<p class=\"lab-note\">Not measured yet: this waits for a GPU. If you have one, <code>cargo run -p {}</code> shows yours.</p>",
+            escape(&chapter.name)
+        )
+    } else {
+        format!("<span class=\"needs-gpu\">(not measured yet, {})</span>", escape(short))
     }
 }
 
