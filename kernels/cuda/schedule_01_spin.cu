@@ -1,8 +1,8 @@
 // Blocks that take their time, and say where and when they ran.
 //
 // Each block keeps its place for `cycles` clock cycles of its multiprocessor, the block with number
-// b for (1 + b % unequal) times as many. It does nothing meanwhile: only the first thread spins, the
-// others have left, but a block gives up its place as a whole.
+// b for (1 + b % unequal) times as many. It does nothing meanwhile: only the first thread spins, and
+// the others leave at once.
 // Launch: one-dimensional, `blocks` blocks of any size.
 extern "C" __global__ void schedule_01_spin(unsigned int* __restrict__ multiprocessor,
                                             unsigned long long* __restrict__ begin,
