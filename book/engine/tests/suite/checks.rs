@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, lines};
 
 #[track_caller]
 fn check(change: impl FnOnce(&Fixture)) -> String {
@@ -67,6 +67,26 @@ fn every_chapter_has_a_page_and_records() {
         }),
         @"book/src/SUMMARY.md: ch01-sample.md is not in it"
     );
+}
+
+#[test]
+fn a_draft_waits_for_the_record_of_a_gpu_and_for_nothing_else() {
+    let page = "It takes {{#lab val ch01-sample.copies.trip}} for {{#lab val ch01-sample.copies.elements}}.\n\n\
+                {{#lab plot ch01-sample.copies}}\n\n{{#lab claim ch01-sample.copies.trip < 1}}\n";
+    let fixture = Fixture::new(page);
+    std::fs::remove_dir_all(fixture.path().join("book/records/h200")).expect("the record was there");
+    assert!(fixture.check().iter().any(|line| line.contains("has no h200 record")), "it is no draft yet");
+    let manifest = fixture.read("chapters/ch01-sample/Cargo.toml") + "draft = true\n";
+    fixture.write("chapters/ch01-sample/Cargo.toml", &manifest);
+    assert_eq!(fixture.check(), [""; 0]);
+    assert_eq!(lines(&fixture.build()), "");
+    let html = fixture.html();
+    assert!(html.contains("not measured yet, ch01") && html.contains("65\u{202f}536"), "{html}");
+
+    // With the record, mistakes are mistakes again.
+    fixture.save("h200", &fixture.fresh("h200"));
+    fixture.page("{{#lab val ch01-sample.copies.nothing}}\n");
+    assert!(fixture.check().iter().any(|line| line.contains("has no value, series or table")));
 }
 
 #[test]

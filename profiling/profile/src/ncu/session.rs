@@ -161,6 +161,10 @@ mod tests {
             "NVreg_RestrictProfilingToAdminUsers=0",
         );
         check("==WARNING== No kernels were profiled.\n", "domain `ch01`");
+        check(
+            "==ERROR== Failed to profile \"sum\" in process 3055\n/a/path",
+            "failed to profile a launch of sum, and",
+        );
         check("==ERROR== Failed to find metric regex:sm__nonsense", "sm__nonsense");
         assert_eq!(explain("==PROF== Connected to process 1", "ch01"), None);
     }
