@@ -96,7 +96,8 @@ impl<'a> Plan<'a> {
         let left = layout.font * 1.7 + names.min(layout.width * 0.3) + 6.0;
         let width = ((layout.width - left - 6.0) / columns).min(layout.font * 3.4);
         let square = (width, width.clamp(layout.font * 0.5, layout.font * 1.9));
-        let top = layout.font * 2.9;
+        // Three lines stand above: what a column is, what a row is, the names of the columns.
+        let top = layout.font * 3.9;
         let height = top + square.1 * rows + 4.0;
         let text = |number: &Option<f64>| number.map_or(String::new(), |number| in_column(number, &map.unit));
         let written: Vec<Vec<String>> =
