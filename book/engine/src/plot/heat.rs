@@ -7,7 +7,7 @@ use plotters::drawing::{DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::element::{PathElement, Rectangle, Text};
 use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use record::{Colours, Edge, HeatMap, format};
+use record::{Colours, Edge, HeatMap};
 
 use super::svg::{Palette, Svg, text_width};
 use super::{COLOURS, HeatMapInput, Layout, svg_element, tenths, text_style};
@@ -224,13 +224,7 @@ pub(super) fn table(map: &HeatMap) -> String {
     for (name, numbers) in map.rows.names.iter().zip(&map.numbers) {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(name));
         for number in numbers {
-            let text = number.map_or(String::new(), |number| {
-                if map.colours == Colours::Identity {
-                    format::number(number)
-                } else {
-                    in_column(number, &map.unit)
-                }
-            });
+            let text = number.map_or(String::new(), |number| in_column(number, &map.unit));
             let _ = write!(html, "<td>{text}</td>");
         }
         html += "</tr>";
