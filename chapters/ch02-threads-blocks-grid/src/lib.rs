@@ -439,7 +439,7 @@ fn divergence(cell: &mut Cell) -> Result<()> {
              warps differ, it hardly changes.",
         )
         .x(Axis::log2("ways", ""))
-        .y(Axis::log2("time", "s"))
+        .y(Axis::log10("time", "s"))
         .series(Decides::ALL.map(Decides::name)),
     );
     Ok(())
@@ -712,8 +712,8 @@ fn schedule(cell: &mut Cell) -> Result<()> {
         });
         cell.timeline(Timeline {
             title: "A place that becomes free is given to the next block".into(),
-            alt: "Four lanes, one a multiprocessor, each with two rows of blocks of four lengths. \
-                  Where a block ends the next begins at once."
+            alt: "Four lanes, one a multiprocessor, each with rows of blocks of four lengths. Where a \
+                  block ends the next begins at once."
                 .into(),
             lanes: lanes.collect(),
         });
@@ -870,7 +870,7 @@ fn block_size(cell: &mut Cell) -> Result<()> {
     cell.figure(
         Figure::new(
             "Which block size is fast?",
-            "The rate is low for blocks of 32 threads, rises, and is much the same from 128 on.",
+            "The rate is lowest for blocks of 32 threads, rises with the size, and rises little from 128 on.",
         )
         .x(Axis::log2("threads in a block", ""))
         .y(Axis::linear("rate, 12 bytes an element", "GB/s"))

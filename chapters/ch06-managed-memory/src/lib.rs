@@ -336,6 +336,7 @@ fn pages(cell: &mut Cell) -> Result<()> {
     let add = vector_add_03_float4::Kernel::load(&context)?;
     let mut vectors = Vectors::new(&context, n)?;
     let ((), counts) = cell.counts(|| {
+        let _measure = lab::range("measure");
         let Vectors { a, b, c } = &mut vectors;
         add.launch(&stream, vector_add_03_float4::Arguments { a, b, c, n: n as u64 })?;
         Ok(stream.synchronize()?)
@@ -349,6 +350,8 @@ fn pages(cell: &mut Cell) -> Result<()> {
         let touched = n / stride;
         let before = vectors.a.as_slice()?.to_vec();
         let ((), counts) = cell.counts(|| {
+            let _kernel = lab::range(&format!("kernel.every_{stride}"));
+            let _measure = lab::range("measure");
             let (a, touched, stride) = (&mut vectors.a, touched as u64, stride as u64);
             touch.launch(&stream, managed_01_sparse::Arguments { a, touched, stride })?;
             Ok(stream.synchronize()?)
@@ -608,7 +611,11 @@ fn peers(cell: &mut Cell) -> Result<()> {
         cell.tick(script);
         match lab::peers::python(script) {
             Ok(peer) => {
-                let seconds = |name| peer.number(name).map(|milliseconds| milliseconds / 1e3);
+                // Nobody copies managed memory, and PyTorch has none.
+                let seconds = |name| match peer.number(name) {
+                    Some(milliseconds) => lab::Entry::from(milliseconds / 1e3),
+                    None => lab::Entry::from("–"),
+                };
                 table.push(row![
                     peer.word("peer"),
                     peer.word("version"),

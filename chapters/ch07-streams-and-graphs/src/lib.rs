@@ -965,15 +965,20 @@ fn peers(cell: &mut Cell) -> Result<()> {
     for script in PYTHON_PEERS {
         cell.tick(script);
         match lab::peers::python(script) {
-            Ok(peer) => table.push(row![
-                peer.word("peer"),
-                peer.word("version"),
-                peer.number("serial_ms"),
-                peer.number("overlapped_ms"),
-                peer.number("gain"),
-                peer.number("by_hand_us"),
-                peer.number("graph_us"),
-            ]),
+            Ok(peer) => {
+                // Numba has no graphs.
+                let number =
+                    |name| peer.number(name).map_or(lab::Entry::from("–"), lab::Entry::from);
+                table.push(row![
+                    peer.word("peer"),
+                    peer.word("version"),
+                    number("serial_ms"),
+                    number("overlapped_ms"),
+                    number("gain"),
+                    number("by_hand_us"),
+                    number("graph_us"),
+                ]);
+            }
             Err(missing) => unmeasured.push(format!("{script} was not measured: {missing}.")),
         }
     }
@@ -1051,6 +1056,10 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
     let links = cell.parameter("chain")?;
     let (numbers, stream) = (chain.address(), chain.stream().clone());
     let raw = stream.cu_stream().cast::<c_void>();
+    // By hand first: a kernel may be loaded at its first launch, and not while a stream captures.
+    // SAFETY: 32 numbers on the device, and a stream of this context.
+    succeeded("chain", unsafe { by_hand(numbers, graphs::NUMBERS as u32, links as i32, raw) })?;
+    chain.check(links, 1)?;
     let mut exec = std::ptr::null_mut();
     // SAFETY: 32 numbers on the device, a stream of this context, and a place for the graph.
     succeeded("capture", unsafe {

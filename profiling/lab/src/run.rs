@@ -128,7 +128,7 @@ impl Run {
             if result.is_ok() {
                 result = cell.check().map_err(|error| vec![error.to_string()]);
             }
-            show(&terminal::cell(&cell));
+            show(&terminal::cell(&cell, self.emulated));
             if let Err(causes) = result {
                 eprintln!("the cell `{}` failed: {}", spec.id, causes.join("\n  because: "));
                 let message = scrub(&causes.join("\n"), self.root.as_deref());

@@ -11,8 +11,8 @@ use record::{Abscissa, Cell, Figure, Kind, Output, Scale, Series, Table, Value};
 /// Columns that everything fits into, wherever its words allow.
 const WIDTH: usize = 80;
 
-/// A cell with its title, as lines.
-pub(crate) fn cell(cell: &Cell) -> String {
+/// A cell with its title, as lines. `emulated` says whether the emulated GPU ran it, and so why a number may be missing.
+pub(crate) fn cell(cell: &Cell, emulated: bool) -> String {
     let mut text = format!("\n{} · {}\n", cell.id, cell.title);
     text.extend(std::iter::repeat_n('─', text.trim().chars().count().min(WIDTH)));
     text.push('\n');
@@ -29,9 +29,9 @@ pub(crate) fn cell(cell: &Cell) -> String {
                 }
                 values(&list)
             }
-            Output::Table(table) => table::lines(table),
+            Output::Table(table) => table::lines(table, emulated),
             Output::Series(series) if is_drawn(cell, series) => continue,
-            Output::Series(series) => table::lines(&series_table(series)),
+            Output::Series(series) => table::lines(&series_table(series), emulated),
             Output::Figure(figure) => self::figure(cell, figure),
             Output::HeatMap(map) => heat::lines(map),
             Output::Timeline(timeline) => format!("{} (a timeline: see the page)", timeline.title),

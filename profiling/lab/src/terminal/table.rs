@@ -1,13 +1,14 @@
 //! Tables: numbers to the right, words to the left, headings over as many lines as keep the columns narrow.
 
 use record::format::{self, is_scaled, number, quantity};
-use record::{Entry, Table};
+use record::{Entry, Kind, Table};
 
 use super::{left, right};
 
-/// The table as lines.
-pub(super) fn lines(table: &Table) -> String {
-    let columns: Vec<Column> = (0..table.columns.len()).map(|place| Column::of(table, place)).collect();
+/// The table as lines. Times that the emulated GPU has not "need a GPU"; all else that is missing was not measured here.
+pub(super) fn lines(table: &Table, emulated: bool) -> String {
+    let column = |place| Column::of(table, place, emulated);
+    let columns: Vec<Column> = (0..table.columns.len()).map(column).collect();
     let head = columns.iter().map(|column| column.head.len()).max().unwrap_or(0);
     let mut text = String::new();
     for line in 0..head {
@@ -33,7 +34,7 @@ struct Column {
 }
 
 impl Column {
-    fn of(table: &Table, place: usize) -> Self {
+    fn of(table: &Table, place: usize, emulated: bool) -> Self {
         let column = &table.columns[place];
         // A unit whose prefix depends on the number stands beside each number.
         let beside = is_scaled(&column.unit);
@@ -41,7 +42,10 @@ impl Column {
             Some(Entry::Number(value)) if beside => quantity(*value, &column.unit),
             Some(Entry::Number(value)) => number(*value),
             Some(Entry::Text(text)) => text.clone(),
-            Some(Entry::NeedsGpu(())) => format::NEEDS_GPU.to_owned(),
+            Some(Entry::NeedsGpu(())) if emulated && column.kind == Kind::Measured => {
+                format::NEEDS_GPU.to_owned()
+            }
+            Some(Entry::NeedsGpu(())) => "–".to_owned(),
             None => String::new(),
         };
         let entries: Vec<String> = table.rows.iter().map(entry).collect();

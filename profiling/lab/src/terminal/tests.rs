@@ -18,7 +18,7 @@ fn value(name: &str, point: impl Into<Point>, unit: &str) -> Output {
 
 /// The rendered cell below its title, with plain spaces.
 fn rendered(outputs: Vec<Output>) -> String {
-    let text = cell(&cell_of(outputs)).replace(format::SPACE, " ");
+    let text = cell(&cell_of(outputs), true).replace(format::SPACE, " ");
     let (_, body) = text.split_once("─\n").unwrap();
     body.to_owned()
 }
@@ -34,6 +34,21 @@ fn values_are_aligned_and_times_that_need_a_gpu_say_so() {
         ]),
         "  1 + 2 = 3\n\n  kernel  14.8 ms  (14.6–15.1 ms)\n  h2d     needs a GPU\n\n"
     );
+}
+
+#[test]
+fn only_a_time_on_the_emulated_gpu_needs_a_gpu() {
+    let table = Table::new("t").exact("kernel", "").exact("sectors", "").measured("time", "s").row([
+        "scalar".into(),
+        Entry::NeedsGpu(()),
+        Entry::NeedsGpu(()),
+    ]);
+    let last_line = |emulated: bool| {
+        let text = cell(&cell_of(vec![Output::Table(table.clone())]), emulated);
+        text.trim_end().lines().last().unwrap().to_owned()
+    };
+    assert_eq!(last_line(true), "  scalar        –  needs a GPU");
+    assert_eq!(last_line(false), "  scalar        –     –");
 }
 
 #[test]
