@@ -125,6 +125,7 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch06", "order", "each load of a warp touched 32 sectors where 4 would do"),
         ("ch07", "chunk", "part 0 ends before element 250 and wrote c[250]"),
         ("ch07", "replay", "Launched again, c[0] is 4 and no longer 2"),
+        ("ch07", "wide", "8 above a multiple of 16"),
     ] {
         let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
         assert_eq!(names("ch04"), ["barrier", "shuffle", "histogram", "identity"]);
         assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
-        assert_eq!(names("ch07"), ["chunk", "replay"]);
+        assert_eq!(names("ch07"), ["chunk", "replay", "wide"]);
     }
 
     #[test]
