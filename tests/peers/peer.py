@@ -138,3 +138,20 @@ def layer_norm(rows, epsilon=1e-5):
 def report_rates(peer, version, **rates):
     """Prints the line that chapter 4 reads: GB/s by operation, or other numbers by name."""
     print(json.dumps({"peer": peer, "version": version, **rates}))
+
+
+def first_seconds(build, repeats=5):
+    """Median seconds of `build(salt)`, which compiles and loads a kernel that no cache knows: each gets another number."""
+    samples = []
+    for repeat in range(repeats):
+        salt = (time.time_ns() + repeat) & 0xFFFFFFFF
+        begin = time.perf_counter()
+        build(salt)
+        samples.append(time.perf_counter() - begin)
+    return statistics.median(samples)
+
+
+def report_compiled(peer, version, compile_seconds, kernel_seconds, launch):
+    """Prints the line that chapter 5 reads: ms from a string to a kernel, GB/s of the kernel, µs a launch."""
+    line = {"peer": peer, "version": version, "compile_ms": compile_seconds * 1e3}
+    print(json.dumps({**line, "gbps": 12 * N / kernel_seconds / 1e9, "launch_us": launch * 1e6}))

@@ -166,7 +166,7 @@ mod tests {
 
     /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch06", "ch07"];
+        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch05", "ch06", "ch07"];
         chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
@@ -185,6 +185,7 @@ mod tests {
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
         assert_eq!(names("ch04"), ["barrier", "shuffle", "histogram", "identity"]);
         assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
+        assert_eq!(names("ch05"), ["macro", "constant", "template"]);
         assert_eq!(names("ch07"), ["chunk", "replay", "wide"]);
     }
 
