@@ -368,9 +368,14 @@ fn polynomial(cell: &mut Cell) -> Result<()> {
     }
     cell.tick("the copy ceiling");
     let ceiling = copy_ceiling(&context, n)?;
+    let mut identity = Polynomial::identity(&context, target, n)?;
+    let by_floats = timing::device(stream.cu_stream(), |_| identity.launch())?;
+    let by_floats = by_floats.map(|time| time.gigabytes_per_second(2 * size_of::<f32>() * n));
+    identity.check()?;
     cell.table(table);
     cell.series(rates);
     cell.measured("copy", ceiling, "GB/s");
+    cell.measured("copy_by_floats", by_floats, "GB/s");
     cell.figure(
         Figure::new(
             "What is it worth to tell the compiler more?",
@@ -380,7 +385,8 @@ fn polynomial(cell: &mut Cell) -> Result<()> {
         .x(Axis::labels("the compiler knows"))
         .y(Axis::linear("rate", "GB/s"))
         .series(["rate"])
-        .limit("copy", "copy kernel, measured"),
+        .limit("copy", "copy kernel, measured")
+        .limit("copy_by_floats", "the same, one float a thread"),
     );
     Ok(())
 }
@@ -618,6 +624,7 @@ fn checks(cell: &mut Cell) -> Result<()> {
 /// How a launch is made.
 struct Way<'a> {
     name: &'a str,
+    range: &'a str,
     launch: &'a mut dyn FnMut() -> Result<()>,
     wait: &'a dyn Fn() -> Result<()>,
 }
@@ -645,21 +652,30 @@ fn launches(cell: &mut Cell) -> Result<()> {
         [wait(plain.stream.clone()), wait(tracked.stream.clone()), wait(untracked.stream.clone())];
     cell.progress(4);
     for way in [
-        Way { name: "cuLaunchKernel", launch: &mut || raw.launch(), wait: &waits[0] },
-        Way { name: "cudarc with one stream", launch: &mut || plain.launch(), wait: &waits[0] },
+        Way { name: "cuLaunchKernel", range: "raw", launch: &mut || raw.launch(), wait: &waits[0] },
+        Way {
+            name: "cudarc with one stream",
+            range: "one_stream",
+            launch: &mut || plain.launch(),
+            wait: &waits[0],
+        },
         Way {
             name: "cudarc with several streams",
+            range: "several_streams",
             launch: &mut || tracked.launch(),
             wait: &waits[1],
         },
         Way {
             name: "cudarc without tracking",
+            range: "untracked",
             launch: &mut || untracked.launch(),
             wait: &waits[2],
         },
     ] {
         cell.tick(way.name);
+        let _kernel = lab::range(&format!("kernel.{}", way.range));
         let times = timing::laps(2, |clock| {
+            let _measure = lab::range("measure");
             for _ in 0..LAUNCHES {
                 (way.launch)()?;
             }
@@ -860,6 +876,15 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
             .map(|pairs| [pairs.ours, pairs.theirs].map(|time| time.gigabytes_per_second(bytes)));
     }
 
+    let target = target(&context)?;
+    let mut salt = std::process::id();
+    let compiled = timing::host_call(|| {
+        // Each time another kernel, which no cache knows.
+        salt = salt.wrapping_add(1);
+        let text = format!("__device__ unsigned salt = {salt}u;\n{VECTOR_ADD}");
+        let source = Source { file: "vector_add.cu", text: &text, ..Source::default() };
+        load(&context, &nvrtc::compile(&source, target)?, target).map(drop)
+    })?;
     cell.tick("launches");
     let untracked = CudaContext::new(0)?;
     // SAFETY: all work of this context is put into one stream.
@@ -886,7 +911,8 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
         cell.measured("launch_difference", difference, "s");
     }
     if let (Some([ours, theirs]), Some([our_launch, their_launch])) = (rates, per_launch) {
-        table.push(row!["Rust, this chapter", "", "–", ours, our_launch]);
+        let compiled = compiled.map(Timing::seconds);
+        table.push(row!["Rust, this chapter", "", compiled, ours, our_launch]);
         table.push(row!["CUDA C++", library.version(), "–", theirs, their_launch]);
     }
     Ok(())

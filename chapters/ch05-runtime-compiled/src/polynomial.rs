@@ -30,7 +30,7 @@ extern "C" __global__ void polynomial(const float* x, float* y, size_t n,
 // ANCHOR: defined
 /// One polynomial: its numbers are written into the source by `-DCOEFFICIENTS=…`.
 pub const DEFINED: &str = r#"
-extern "C" __global__ void polynomial(const float* x, float* y, size_t n) {
+extern "C" __global__ void one_polynomial(const float* x, float* y, size_t n) {
     constexpr float coefficients[] = {COEFFICIENTS};
     constexpr int degree = sizeof(coefficients) / sizeof(float) - 1;
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -132,10 +132,28 @@ impl Polynomial {
     /// # Errors
     /// When it does not compile or load, or the device has no room.
     pub fn new(context: &Arc<CudaContext>, knows: Knows, target: Target, n: usize) -> Result<Self> {
+        Self::of(context, knows, target, n, cpu::exponential(DEGREE))
+    }
+
+    /// The polynomial x, which copies: the least that a kernel of this shape can do.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn identity(context: &Arc<CudaContext>, target: Target, n: usize) -> Result<Self> {
+        Self::of(context, Knows::Everything, target, n, vec![0.0, 1.0])
+    }
+
+    fn of(
+        context: &Arc<CudaContext>,
+        knows: Knows,
+        target: Target,
+        n: usize,
+        numbers: Vec<f32>,
+    ) -> Result<Self> {
         let stream = context.default_stream();
-        let numbers = cpu::exponential(DEGREE);
         let image = nvrtc::compile(&knows.source(&numbers), target)?;
-        let name = image.lowered.first().map_or("polynomial", String::as_str);
+        let plain = if knows == Knows::Everything { "one_polynomial" } else { "polynomial" };
+        let name = image.lowered.first().map_or(plain, String::as_str);
         let function =
             load(context, &image, target)?.load_function(name).context("looking the kernel up")?;
         // A part of them is enough to hold against the CPU; the device gets it over and over.
