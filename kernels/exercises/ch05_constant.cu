@@ -1,10 +1,9 @@
 // Exercise: a constant that the launch does not know.
 //
-// The block's size was written into the source when it was compiled for blocks of 128 threads. Whoever launches it now uses
-// blocks of 256.
+// Make the kernel right for blocks of any size. What a string holds at compile time, nobody compares with the launch.
 // `cargo book exercise ch05 constant` checks it. Stuck? Add `--hint`.
 #ifndef BLOCK
-#define BLOCK 128
+#define BLOCK 128 // the size of the blocks that it was compiled for
 #endif
 
 extern "C" __global__ void ch05_constant(const float* __restrict__ a, const float* __restrict__ b,

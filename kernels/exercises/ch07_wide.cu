@@ -1,6 +1,7 @@
 // Exercise: four at a time, wherever the part begins.
 //
-// Double the elements of a part, four to an access where all four belong to it.
+// Double the elements of a part, four to an access where all four belong to it. The kernel works for a part that begins at
+// a multiple of four, and only there.
 // `cargo book exercise ch07 wide` checks it. Stuck? Add `--hint`.
 extern "C" __global__ void ch07_wide(const float* __restrict__ a, float* __restrict__ c, size_t n,
                                      size_t first, size_t length) {

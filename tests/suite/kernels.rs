@@ -122,7 +122,7 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch04", "identity", "the identity of the operation"),
         ("ch05", "macro", "a[1] + b[1] is 1 + 0.5 = 1.5"),
         ("ch05", "constant", "c[640] was never written"),
-        ("ch05", "template", "Block 64, thread 0 wrote c[65,537], past the end"),
+        ("ch05", "template", "thread 250 wrote c[1000], past the end"),
         ("ch06", "headers", "5120 pages of a were touched for 640 floats, which lie in 640"),
         ("ch06", "packed", "in 640 pages of c where 1 would do"),
         ("ch06", "order", "each load of a warp touched 32 sectors where 4 would do"),
@@ -318,7 +318,7 @@ fn cargo_kernels(clone: &Path, arguments: &[&str]) -> Output {
 }
 
 /// The folder of the pinned NVRTC, fetched once.
-fn nvrtc() -> PathBuf {
+pub(crate) fn nvrtc() -> PathBuf {
     compiler::find_or_fetch_nvrtc(compiler::BASELINE).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
@@ -337,7 +337,7 @@ fn clone_of_kernels() -> TempDir {
 }
 
 /// A program of the workspace, built beside this one.
-fn program(package: &str) -> Command {
+pub(crate) fn program(package: &str) -> Command {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", package, "--bins"])
         .current_dir(workspace())
@@ -363,6 +363,6 @@ fn append(path: &Path, line: &str) {
     fs::write(path, fs::read_to_string(path).unwrap() + line).unwrap();
 }
 
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

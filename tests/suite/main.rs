@@ -16,5 +16,7 @@ mod mdbook;
 mod nvtx;
 #[cfg(feature = "installed")]
 mod pages;
+#[cfg(feature = "installed")]
+mod run_time;
 
 mod serve;
