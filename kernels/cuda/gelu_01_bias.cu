@@ -2,7 +2,8 @@
 //
 // New: the bias has one number for each column, and every row gets the same. GELU is the form with
 // tanh that cuBLASLt and PyTorch's `approximate="tanh"` compute; D. Hendrycks and K. Gimpel,
-// Gaussian Error Linear Units, arXiv 1606.08415. Bound by memory: 8 bytes for each element.
+// Gaussian Error Linear Units, arXiv 1606.08415. Bound by memory and by
+// tanh: 8 bytes for each element.
 // Launch: one-dimensional, a thread for every element.
 extern "C" __global__ void gelu_01_bias(const float* __restrict__ x, const float* __restrict__ bias,
                                         float* __restrict__ y, unsigned int rows,

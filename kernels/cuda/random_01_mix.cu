@@ -2,7 +2,8 @@
 //
 // New: no state is carried from number to number. A mixing function makes 64 bits in no visible
 // order of seed and index, so that every thread has its number at once, and the same one on every
-// device. SplitMix64, by Sebastiano Vigna: https://prng.di.unimi.it/splitmix64.c. Bound by memory.
+// device. SplitMix64, by Sebastiano Vigna: https://prng.di.unimi.it/splitmix64.c. Bound by
+// instructions: a multiplication of 64 bits is several of 32.
 // Launch: one-dimensional, a thread for every number.
 extern "C" __global__ void random_01_mix(float* __restrict__ c, size_t n, unsigned long long seed) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -312,7 +312,7 @@ pub fn rates(cell: &mut Cell) -> Result<()> {
     let sides = sides(cell)?;
     cell.progress(4 * sides.len() as u64);
     let mut table = Table::new("products")
-        .exact("way", "")
+        .measured("way", "")
         .measured("side", "")
         .measured("time", "s")
         .measured("rate", "Tflop/s")
@@ -329,7 +329,13 @@ pub fn rates(cell: &mut Cell) -> Result<()> {
         cell.tick(&format!("tiled, {side}"));
         let (time, error) = timed_by_hand(&device, &hand, &factors)?;
         tiled.push(side as f64, rate(time));
-        table.push(row!["tiled", side as f64, time.map(Timing::seconds), rate(time), error]);
+        table.push(row![
+            format!("tiled {side}"),
+            side as f64,
+            time.map(Timing::seconds),
+            rate(time),
+            error
+        ]);
         for (precision, series) in Precision::ALL.into_iter().zip(&mut calls) {
             cell.tick(&format!("{}, {side}", precision.name()));
             let Ok(blas) = &blas else {
@@ -339,7 +345,13 @@ pub fn rates(cell: &mut Cell) -> Result<()> {
             let call = timed(&device, blas, &factors, precision)?;
             series.push(side as f64, rate(call.time));
             let time = call.time.map(Timing::seconds);
-            table.push(row![precision.name(), side as f64, time, rate(call.time), call.error]);
+            table.push(row![
+                format!("{} {side}", precision.name()),
+                side as f64,
+                time,
+                rate(call.time),
+                call.error
+            ]);
         }
     }
     if let Err(missing) = &blas {
@@ -375,7 +387,7 @@ pub fn batched(cell: &mut Cell) -> Result<()> {
     let expected: Vec<f64> = pairs.flat_map(|(a, b)| cpu::product(a, b, 64, 64, 64)).collect();
     let mut c = device.zeros::<f32>(count * each)?;
     let mut table =
-        Table::new("batched").exact("way", "").measured("time", "s").measured("error", "");
+        Table::new("batched").measured("way", "").measured("time", "s").measured("error", "");
     let mut tell = |name: &str, products: usize, time: Option<Timing>, c: &CudaSlice<f32>| {
         let elements = products.min(4) * each;
         let error = cpu::error(&device.fetch(c, elements)?, &expected[..elements]);
@@ -420,7 +432,7 @@ pub fn outcome(cell: &Cell, device: &Device, hand: &ByHand<'_>) -> Result<Outcom
         Err(missing) => Err(missing),
     };
     Ok(Outcome {
-        what: "product, fp32",
+        what: "product fp32",
         library: "cuBLAS",
         by_hand: "tiled kernel",
         hand: time,

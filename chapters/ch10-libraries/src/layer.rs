@@ -355,7 +355,7 @@ pub fn fused(cell: &mut Cell) -> Result<()> {
     let operations = sizes.operations();
     cell.progress(3);
     let mut table = Table::new("ways")
-        .exact("way", "")
+        .measured("way", "")
         .measured("time", "s")
         .measured("rate", "Tflop/s")
         .measured("error", "");
@@ -364,7 +364,7 @@ pub fn fused(cell: &mut Cell) -> Result<()> {
     cell.tick("by hand, fp32");
     let (time, error) = two_kernels(&device, sizes, None)?;
     table.push(row![
-        "tiled kernel, then GELU kernel, fp32",
+        "tiled kernel and GELU kernel fp32",
         time.map(Timing::seconds),
         rate(time),
         error
@@ -376,7 +376,7 @@ pub fn fused(cell: &mut Cell) -> Result<()> {
         Ok(blas) => {
             let (time, error) = two_kernels(&device, sizes, Some(&blas))?;
             let seconds = time.map(Timing::seconds);
-            table.push(row!["cuBLAS, then GELU kernel, fp32", seconds, rate(time), error]);
+            table.push(row!["cuBLAS and GELU kernel fp32", seconds, rate(time), error]);
         }
     }
 
@@ -405,7 +405,7 @@ pub fn fused(cell: &mut Cell) -> Result<()> {
                 ]);
             }
             let seconds = times[best].map(Timing::seconds);
-            table.push(row!["cuBLASLt with its epilogue, bf16", seconds, rate(times[best]), error]);
+            table.push(row!["cuBLASLt with its epilogue bf16", seconds, rate(times[best]), error]);
             gain = times[0].zip(times[best]).map(|(first, best)| first.median / best.median);
             cell.measured("best", (best + 1) as f64, "");
             cell.measured("fused", rate(times[best]), "Tflop/s");
@@ -414,12 +414,7 @@ pub fn fused(cell: &mut Cell) -> Result<()> {
             if let Ok(bare) = Layer::prepare::<bf16>(&device, sizes, true, Epilogue::None)? {
                 let (at, times) = problem.fastest(&device, &bare)?;
                 let seconds = times[at].map(Timing::seconds);
-                table.push(row![
-                    "cuBLASLt without an epilogue, bf16",
-                    seconds,
-                    rate(times[at]),
-                    ""
-                ]);
+                table.push(row!["cuBLASLt without an epilogue bf16", seconds, rate(times[at]), ""]);
                 cell.measured("bare", rate(times[at]), "Tflop/s");
             }
         }
@@ -484,9 +479,9 @@ pub fn outcome(cell: &Cell, device: &Device) -> Result<Outcome> {
         }
     };
     Ok(Outcome {
-        what: "layer with GELU, bf16",
+        what: "layer with GELU bf16",
         library: "cuBLASLt",
-        by_hand: "two kernels, fp32",
+        by_hand: "two kernels fp32",
         hand,
         hand_error,
         call,

@@ -71,7 +71,7 @@ fn against_torch(
 ) -> Result<()> {
     cell.progress(13);
     let mut table = Table::new("rates")
-        .exact("product", "")
+        .measured("product", "")
         .measured("side", "")
         .measured("Rust", "Tflop/s")
         .measured("PyTorch", "Tflop/s")
@@ -100,7 +100,13 @@ fn against_torch(
             let rate = |seconds: f64| 1e-12 * sizes.operations() / seconds;
             let ratio = turns.speed();
             ratios.push(side as f64, ratio);
-            table.push(row![name, side as f64, rate(turns.ours()), rate(turns.theirs()), ratio]);
+            table.push(row![
+                format!("{name} {side}"),
+                side as f64,
+                rate(turns.ours()),
+                rate(turns.theirs()),
+                ratio
+            ]);
         }
         cell.series(ratios);
     }
@@ -136,7 +142,7 @@ fn against_torch(
         let ratio = turns.speed();
         cell.measured("layer_over_torch", ratio, "");
         let (ours, theirs) = (rate(turns.ours()), rate(turns.theirs()));
-        table.push(row!["layer with GELU, bf16", side as f64, ours, theirs, ratio]);
+        table.push(row!["layer with GELU bf16", side as f64, ours, theirs, ratio]);
     }
     cell.table(table);
     Ok(())
