@@ -217,7 +217,7 @@ pub fn sparse(cell: &mut Cell) -> Result<()> {
         Ok(blas) => timing::device(device.raw_stream(), |_| blas.product(sizes, &a, &b, &mut c))?,
         Err(_) => None,
     };
-    let mut table = Table::new("dense").measured("with the zeros", "").measured("time", "s");
+    let mut table = Table::new("with_zeros").measured("with the zeros", "").measured("time", "s");
     table.push(row!["tiled kernel", tiled.map(timing::Timing::seconds)]);
     table.push(row!["cuBLAS", dense.map(timing::Timing::seconds)]);
     cell.table(table);

@@ -171,7 +171,9 @@ fn wrong_gelu(columns: usize, y: &[f32], place: impl Fn(usize) -> String) -> Opt
     };
     let gelu = |z: f64| half(z, root * cubed(z));
     let i = (0..y.len()).find(|&i| !near(y[i], gelu(inputs(i).1)))?;
-    let known: [(&dyn Fn(f64, f64) -> f64, &str); 6] = [
+    /// A formula of x and of z, its sum with the bias.
+    type Formula<'a> = &'a dyn Fn(f64, f64) -> f64;
+    let known: [(Formula<'_>, &str); 6] = [
         (&|x, _| gelu(x), "The bias is missing: that is GELU of x alone."),
         (&|_, z| z, "That is x plus bias, without GELU."),
         (
