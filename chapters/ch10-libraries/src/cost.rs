@@ -114,7 +114,7 @@ pub fn cost(cell: &mut Cell) -> Result<()> {
     cell.figure(
         Figure::new(
             "What does a call cost the CPU?",
-            "CPU time of one call for matrices of 32 x 32: a call of cuBLAS costs about as much as three launches of a kernel, a \
+            "CPU time of one call for matrices of 32 x 32: a call of cuBLAS costs as much as three or four launches of a kernel, a \
              call of cuBLASLt about two.",
         )
         .x(Axis::labels("call"))

@@ -110,24 +110,6 @@ fn against_torch(
         }
         cell.series(ratios);
     }
-    // cuBLAS chooses by a table. Who measures what cuBLASLt recommends may find something faster.
-    let mut measured =
-        Series::measured("fp32_measured_over_torch", "").label("fp32, algorithm measured");
-    for side in sides(cell)? {
-        let sizes = Sizes::square(side);
-        if let Ok(layer) = Layer::prepare::<f32>(device, sizes, false, Epilogue::None)? {
-            let mut p = Problem::<f32>::new(device, sizes)?;
-            let (best, _) = p.fastest(device, &layer)?;
-            let turns = turns(
-                device,
-                torch,
-                |repeats| format!("product fp32 {side} {repeats}"),
-                || layer.enqueue(best, &p.on_x, &p.on_w, &p.on_b, &mut p.y),
-            )?;
-            measured.push(side as f64, turns.speed());
-        }
-    }
-    cell.series(measured);
     let side = cell.parameter("layer")?;
     cell.tick(&format!("layer, {side}"));
     let sizes = Sizes::square(side);
