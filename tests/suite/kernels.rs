@@ -292,7 +292,7 @@ fn wrong_attempts_on_a_layer_are_explained_too() {
         ("bias", "y[i] = x[i] + bias[i / columns];", "y[0][1] got bias[0], the one of its row"),
         ("bias", "y[i] = x[i] + bias[i];", "bias has as many elements as there are columns"),
         ("bias", "if (i > 0) y[i] = x[i] + bias[i % columns];", "y[0][0] was never written"),
-        ("columns", "float element = x[row * rows + column];", "should be made of x["),
+        ("columns", "float element = x[(size_t)rows * columns - 1 - i];", "should be made of x[0]"),
         ("gelu", "float inner = 0.7978845608f * z;", "The cube is missing"),
         ("gelu", "float inner = 0.63661977f * (z + 0.044715f * z * z * z);", "and should stand its root"),
     ] {
