@@ -129,6 +129,9 @@ fn the_exercises_as_given_are_not_solved_and_their_solutions_are() {
         ("ch07", "chunk", "part 0 ends before element 250 and wrote c[250]"),
         ("ch07", "replay", "Launched again, c[0] is 4 and no longer 2"),
         ("ch07", "wide", "8 above a multiple of 16"),
+        ("ch10", "bias", "y[0][0] has no bias"),
+        ("ch10", "columns", "a column holds 33 elements"),
+        ("ch10", "gelu", "The root of 2 / π is missing"),
     ] {
         let output = exercise(chapter, name, None);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
@@ -284,6 +287,20 @@ fn wrong_attempts_on_managed_memory_are_explained_too() {
         ("order", "if (i < n && i % 2 == 0) c[i] = a[i];", "c[1] was never written"),
     ] {
         check_attempt("ch06", name, hole, wrong);
+    }
+}
+
+#[test]
+fn wrong_attempts_on_a_layer_are_explained_too() {
+    for (name, hole, wrong) in [
+        ("bias", "y[i] = x[i] + bias[i / columns];", "y[0][1] got bias[0], the one of its row"),
+        ("bias", "y[i] = x[i] + bias[i];", "bias has as many elements as there are columns"),
+        ("bias", "if (i > 0) y[i] = x[i] + bias[i % columns];", "y[0][0] was never written"),
+        ("columns", "float element = x[(size_t)rows * columns - 1 - i];", "should be made of x[0]"),
+        ("gelu", "float inner = 0.7978845608f * z;", "The cube is missing"),
+        ("gelu", "float inner = 0.63661977f * (z + 0.044715f * z * z * z);", "and should stand its root"),
+    ] {
+        check_attempt("ch10", name, hole, wrong);
     }
 }
 

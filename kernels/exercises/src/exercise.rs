@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::chunks::Chunks;
+use crate::layer::Layer;
 use crate::managed::Managed;
 use crate::matrix::Matrix;
 
@@ -50,6 +51,8 @@ pub struct About {
     pub managed: Option<Managed>,
     /// Where the kernel is launched once for each part of a vector: how many parts there are, and how often it is all done.
     pub chunks: Option<Chunks>,
+    /// Where the kernel does what follows a product: what it makes of a matrix and a bias.
+    pub layer: Option<Layer>,
 }
 
 /// What the kernel of an exercise computes, and with which parameters.
@@ -166,7 +169,7 @@ mod tests {
 
     /// Those of every chapter.
     fn exercises() -> Vec<Exercise> {
-        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch05", "ch06", "ch07"];
+        let chapters = ["ch01", "ch02", "ch03", "ch04", "ch05", "ch06", "ch07", "ch10"];
         chapters.iter().flat_map(|chapter| find(&compiler::workspace_root(), chapter).unwrap()).collect()
     }
 
@@ -184,9 +187,10 @@ mod tests {
         assert_eq!(names("ch02"), ["plane", "warps", "agree"]);
         assert_eq!(names("ch03-memory-hierarchy"), ["coalesced", "padding", "swizzle", "edges"]);
         assert_eq!(names("ch04"), ["barrier", "shuffle", "histogram", "identity"]);
-        assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
         assert_eq!(names("ch05"), ["macro", "constant", "template"]);
+        assert_eq!(names("ch06-managed-memory"), ["headers", "packed", "order"]);
         assert_eq!(names("ch07"), ["chunk", "replay", "wide"]);
+        assert_eq!(names("ch10"), ["bias", "columns", "gelu"]);
     }
 
     #[test]

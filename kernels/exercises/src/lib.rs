@@ -10,6 +10,7 @@
 mod chunks;
 mod exercise;
 mod judge;
+mod layer;
 mod managed;
 mod matrix;
 mod reduction;
@@ -18,6 +19,7 @@ mod run;
 pub use chunks::{Chunks, LENGTHS, Step, enclose, sentence, watch};
 pub use exercise::{About, Exercise, Expect, Launch, Operation, find, hole};
 pub use judge::judge;
+pub use layer::{LAYERS, Layer, Outputs, complaint, compute};
 pub use managed::{Glance, Managed, Pages, appraise, glance};
 pub use matrix::{MATRICES, Matrix, Sight, Traffic, Wanted, fence, look, verdict};
 pub use reduction::{Answer, explain_report, judge_reduction, reduce, signature};

@@ -11,9 +11,9 @@ use compiler::{Compiler, KernelSource};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUresult;
 use exercises::{
-    Attempt, Chunks, Exercise, LENGTHS, MATRICES, Managed, Matrix, Operation, SIZES, Stop, appraise, confine,
-    enclose, explain_report, fence, find, glance, hole, judge, judge_reduction, look, observe, reduce,
-    sentence, signature, verdict, watch,
+    Attempt, Chunks, Exercise, LAYERS, LENGTHS, Layer, MATRICES, Managed, Matrix, Operation, SIZES, Stop,
+    appraise, complaint, compute, confine, enclose, explain_report, fence, find, glance, hole, judge,
+    judge_reduction, look, observe, reduce, sentence, signature, verdict, watch,
 };
 use lab::DeviceChoice;
 
@@ -169,6 +169,9 @@ impl<'a> Checker<'a> {
         if let Some(chunks) = exercise.about.chunks {
             return self.check_chunks(chunks, &kernel, &ptx);
         }
+        if let Some(layer) = exercise.about.layer {
+            return self.check_layer(layer, &kernel, &ptx);
+        }
         let attempt = Attempt { kernel: &kernel, ptx: &ptx, launch: &exercise.about.launch };
         if exercise.about.operation != Operation::Add {
             return self.check_reduction(&attempt, exercise.about.operation);
@@ -254,6 +257,46 @@ impl<'a> Checker<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// What is wrong with a kernel that follows a product; `None` if nothing is.
+    fn check_layer(&self, layer: Layer, kernel: &str, ptx: &str) -> Result<Option<String>> {
+        for size in LAYERS {
+            let wrong = match compute(&self.context, (kernel, ptx), layer.result, size) {
+                Ok(y) => complaint(layer.result, size, &y),
+                Err(stop) => Some(self.stopped_in_layer(kernel, size, stop)?),
+            };
+            if wrong.is_some() {
+                return Ok(wrong);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with a kernel that follows a product and could not be observed.
+    fn stopped_in_layer(&self, kernel: &str, (rows, columns): (u32, u32), stop: Stop) -> Result<String> {
+        let error = match stop {
+            Stop::Signature => {
+                return Ok(format!(
+                    "The kernel must keep its name and its parameters: `{kernel}(const float* x, const float* bias, float* y, \
+                     unsigned int rows, unsigned int columns)`."
+                ));
+            }
+            Stop::Setup(error) => bail!("running {kernel}: {error}"),
+            Stop::Kernel(error, _) => error,
+        };
+        let reason = match error.0 {
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => {
+                "it reached memory that is not part of x, of bias or of y: bias has as many elements as there are columns"
+            }
+            CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => "it ran for so long that it must be a loop without an end",
+            _ => "it failed",
+        };
+        Ok(format!(
+            "With {rows} × {columns} elements the device stopped the kernel, because {reason} ({:?}). {}",
+            error.0,
+            self.who()
+        ))
     }
 
     /// What is wrong with a kernel on a part of a vector that could not be watched.

@@ -133,6 +133,36 @@ kernel! {
 }
 
 kernel! {
+    /// Every image with every filter of 3 × 3, without a border: `y[image][filter][row][column]`.
+    CONVOLUTION_01_DIRECT: fn convolution_01_direct(x: &[f32; images * height * width], filters: &[f32; count * 9], y: &mut [f32; images * count * height.saturating_sub(2) * width.saturating_sub(2)], images: u32, height: u32, width: u32, count: u32);
+    shape = Shape::threads(images * count * height.saturating_sub(2) * width.saturating_sub(2));
+}
+
+kernel! {
+    /// GELU of every element of a matrix plus its column's bias.
+    GELU_01_BIAS: fn gelu_01_bias(x: &[f32; rows * columns], bias: &[f32; columns], y: &mut [f32; rows * columns], rows: u32, columns: u32);
+    shape = Shape::threads(rows * columns);
+}
+
+kernel! {
+    /// The product of two matrices, by tiles in shared memory; all three lie row by row.
+    MATMUL_01_TILED: fn matmul_01_tiled(a: &[f32; rows * inner], b: &[f32; inner * columns], c: &mut [f32; rows * columns], rows: u32, inner: u32, columns: u32);
+    shape = Shape::plane((columns.div_ceil(32), rows.div_ceil(32)), (32, 32));
+}
+
+kernel! {
+    /// Random floats in [0, 1), each from the seed and its index.
+    RANDOM_01_MIX: fn random_01_mix(c: &mut [f32; n], n: u64, seed: u64);
+    shape = Shape::threads(n);
+}
+
+kernel! {
+    /// A sparse matrix, its rows compressed (CSR), times a dense one.
+    SPARSE_01_ROW: fn sparse_01_row(offsets: &[u32; rows + 1], indices: &[u32; stored], values: &[f32; stored], b: &[f32; inner * columns], c: &mut [f32; rows * columns], stored: u32, rows: u32, inner: u32, columns: u32);
+    shape = Shape::threads(rows * columns);
+}
+
+kernel! {
     /// Copy with 16-byte loads and stores: the ceiling for every kernel that streams through memory.
     COPY_01_FLOAT4: fn copy_01_float4(a: &[f32; n], c: &mut [f32; n], n: u64);
     shape = Shape::threads(n.div_ceil(4));
@@ -509,7 +539,7 @@ kernel! {
 }
 
 /// Every kernel of `kernels/cuda`, by name.
-pub static ALL: [&Image; 68] = [
+pub static ALL: [&Image; 73] = [
     &ADVANCE_01_STRUCTS,
     &ADVANCE_02_ARRAYS,
     &CHAIN_01_STEP,
@@ -518,6 +548,7 @@ pub static ALL: [&Image; 68] = [
     &CHASE_02_SHARED,
     &CONSTANT_01_LOOKUP,
     &CONSTANT_02_GLOBAL,
+    &CONVOLUTION_01_DIRECT,
     &COPY_01_FLOAT4,
     &COPY_02_SCALAR,
     &COPY_03_FLOAT2,
@@ -526,6 +557,7 @@ pub static ALL: [&Image; 68] = [
     &DIVERGENCE_01_BY_LANE,
     &DIVERGENCE_02_BY_WARP,
     &DIVERGENCE_03_UNEVEN,
+    &GELU_01_BIAS,
     &HISTOGRAM_01_GLOBAL,
     &HISTOGRAM_02_SHARED,
     &HISTOGRAM_03_UINT4,
@@ -541,6 +573,8 @@ pub static ALL: [&Image; 68] = [
     &LAYER_NORM_04_WARP,
     &MACHINE_01_WHO_AM_I,
     &MANAGED_01_SPARSE,
+    &MATMUL_01_TILED,
+    &RANDOM_01_MIX,
     &READ_01_FLOAT4,
     &REREAD_01_L2,
     &REREAD_02_L1,
@@ -555,6 +589,7 @@ pub static ALL: [&Image; 68] = [
     &SOFTMAX_02_ONLINE,
     &SOFTMAX_03_REGISTERS,
     &SOFTMAX_04_WARP,
+    &SPARSE_01_ROW,
     &SPREAD_01_REGISTERS,
     &SPREAD_02_LOCAL,
     &SPREAD_03_SPILLED,

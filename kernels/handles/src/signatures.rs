@@ -52,7 +52,7 @@ fn declared() -> impl Iterator<Item = (&'static Image, Vec<String>)> {
 fn cuda_parameters(source: &str, name: &str) -> Vec<String> {
     let head = "extern \"C\" __global__ void";
     let (_, rest) = source.split_once(head).unwrap_or_else(|| panic!("{name}.cu has no `{head}`"));
-    let (between, rest) = rest.split_once(&format!(" {name}(")).unwrap();
+    let (between, rest) = rest.split_once(&format!("{name}(")).unwrap();
     let between = between.trim();
     assert!(
         between.is_empty() || between.starts_with("__launch_bounds__(") && between.ends_with(')'),

@@ -4,13 +4,15 @@
 //! a package is missing, the caller gets one sentence that says so.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{env, fmt, fs, thread};
 
 use anyhow::{Context, Result};
+use record::Point;
 
 /// Why a peer was not measured, in one sentence that says how to change that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,11 +144,7 @@ pub fn python_with(script: &str, arguments: &[&OsStr]) -> Result<Report, Missing
     };
     let (stdout, stderr) = (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default());
     if !status.success() {
-        let complaint = stderr.lines().last().unwrap_or("it ended without a word");
-        return Err(Missing(match complaint.strip_prefix("ModuleNotFoundError: No module named ") {
-            Some(package) => format!("the Python package {package} is not installed"),
-            None => complaint.to_owned(),
-        }));
+        return Err(complaint(&stderr));
     }
     let last = stdout.lines().last().unwrap_or_default();
     serde_json::from_str(last).map(Report).map_err(|_| Missing("its last line is no JSON object".to_owned()))
@@ -167,8 +165,145 @@ pub fn python_with_files(script: &str, files: &[(&str, &str)]) -> Result<Report,
     python_with(script, &[folder.path().as_os_str()])
 }
 
+/// A Python peer that answers line by line, so that its work can take turns with ours: it measures one sample when it is
+/// asked, and waits otherwise.
+pub struct Conversation {
+    child: Child,
+    questions: ChildStdin,
+    answers: Receiver<String>,
+}
+
+impl Conversation {
+    /// Sends a line and reads the JSON object that answers it.
+    ///
+    /// # Errors
+    /// When the peer has ended, takes longer than two minutes or answers with something else.
+    pub fn ask(&mut self, question: &str) -> Result<Report> {
+        writeln!(self.questions, "{question}")
+            .and_then(|()| self.questions.flush())
+            .with_context(|| format!("asking the Python peer for `{question}`"))?;
+        let answer = self
+            .answers
+            .recv_timeout(LIMIT)
+            .with_context(|| format!("waiting for the Python peer's answer to `{question}`"))?;
+        let answer = serde_json::from_str(&answer)
+            .with_context(|| format!("the Python peer answered `{question}` with `{answer}`"))?;
+        Ok(Report(answer))
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `tests/peers/<script>` by `python3` for a conversation. Its first line is a JSON object, too.
+///
+/// # Errors
+/// [`Missing`] says whether Python or a package was not found, or how the program ended.
+pub fn converse(script: &str) -> Result<(Conversation, Report), Missing> {
+    let path = find_source(script)?;
+    let mut child = Command::new("python3")
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| Missing(format!("python3 could not be started: {error}")))?;
+    let (questions, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (sender, answers) = channel();
+    thread::spawn(move || {
+        for line in stdout.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let stderr = thread::spawn(|| read_all(stderr));
+    let first = answers.recv_timeout(LIMIT).ok().and_then(|line| serde_json::from_str(&line).ok());
+    match (first, questions) {
+        (Some(first), Some(questions)) => Ok((Conversation { child, questions, answers }, Report(first))),
+        _ => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(complaint(&stderr.join().unwrap_or_default()))
+        }
+    }
+}
+
+/// Samples of our work and of another's, in seconds, taken in turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turns(Vec<(f64, f64)>);
+
+impl Turns {
+    /// Takes so many pairs of samples. Who comes first changes each time.
+    ///
+    /// # Errors
+    /// Passes on the errors of both.
+    pub fn take(
+        pairs: usize,
+        mut ours: impl FnMut() -> Result<f64>,
+        mut theirs: impl FnMut() -> Result<f64>,
+    ) -> Result<Self> {
+        let pair = |turn: usize| {
+            if turn.is_multiple_of(2) {
+                let first = ours()?;
+                Ok((first, theirs()?))
+            } else {
+                let first = theirs()?;
+                Ok((ours()?, first))
+            }
+        };
+        Ok(Self((0..pairs).map(pair).collect::<Result<_>>()?))
+    }
+
+    /// The median of our samples.
+    pub fn ours(&self) -> f64 {
+        at(0.5, &self.sorted(|pair| pair.0))
+    }
+
+    /// The median of the other's samples.
+    pub fn theirs(&self) -> f64 {
+        at(0.5, &self.sorted(|pair| pair.1))
+    }
+
+    /// Their time over ours, pair by pair: above 1 ours is faster.
+    pub fn speed(&self) -> Point {
+        let ratios = self.sorted(|(ours, theirs)| theirs / ours);
+        Point {
+            value: Some(at(0.5, &ratios)),
+            low: Some(at(0.2, &ratios)),
+            high: Some(at(0.8, &ratios)),
+            samples: Some(ratios.len()),
+        }
+    }
+
+    fn sorted(&self, of: impl Fn(&(f64, f64)) -> f64) -> Vec<f64> {
+        let mut numbers: Vec<f64> = self.0.iter().map(of).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers
+    }
+}
+
+/// The sorted number below which about such a part of them lies; NaN where there is none.
+fn at(part: f64, sorted: &[f64]) -> f64 {
+    let place = (part * sorted.len().saturating_sub(1) as f64).round() as usize;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
 /// Long enough to import a framework and compile its kernels.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// What a Python program that failed said last.
+fn complaint(stderr: &str) -> Missing {
+    let complaint = stderr.lines().last().unwrap_or("it ended without a word");
+    Missing(match complaint.strip_prefix("ModuleNotFoundError: No module named ") {
+        Some(package) => format!("the Python package {package} is not installed"),
+        None => complaint.to_owned(),
+    })
+}
 
 fn read_all(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
@@ -214,7 +349,19 @@ fn nvcc_version(nvcc: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::{Report, Turns};
+
+    #[test]
+    fn turns_change_places_and_are_told_by_their_medians() {
+        let calls = std::cell::RefCell::new(String::new());
+        let sample = |who: char, seconds: f64| {
+            calls.borrow_mut().push(who);
+            Ok(seconds)
+        };
+        let turns = Turns::take(5, || sample('o', 2.0), || sample('t', 3.0)).unwrap();
+        assert_eq!(*calls.borrow(), "ottoottoot");
+        assert_eq!((turns.ours(), turns.theirs(), turns.speed().value), (2.0, 3.0, Some(1.5)));
+    }
 
     #[test]
     fn a_report_answers_by_name_and_has_nothing_of_what_is_missing() {

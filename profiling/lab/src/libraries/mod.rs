@@ -9,6 +9,7 @@
 //!
 //! A library newer than the driver is left out: it would fail at its first call.
 
+mod ask;
 mod loader;
 mod places;
 
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 use loader::Loader;
 use places::{Place, places};
+
+pub use ask::{Missing, ask};
 
 /// A CUDA library of this machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,12 +95,14 @@ pub(crate) fn links(libraries: &[Library]) -> Vec<(String, PathBuf)> {
     links
 }
 
-/// A library to look for: what people call it, its stem, and its version in CUDA 12 and in CUDA 13 (`SONAME` numbers).
+/// A library to look for: what people call it, its stem, its version in CUDA 12 and in CUDA 13 (`SONAME` numbers), and the
+/// Python packages that bring either.
 struct Wanted {
     name: &'static str,
     stem: &'static str,
     cuda_12: &'static str,
     cuda_13: &'static str,
+    packages: [&'static str; 2],
 }
 
 const fn wanted(
@@ -105,24 +110,25 @@ const fn wanted(
     stem: &'static str,
     cuda_12: &'static str,
     cuda_13: &'static str,
+    packages: [&'static str; 2],
 ) -> Wanted {
-    Wanted { name, stem, cuda_12, cuda_13 }
+    Wanted { name, stem, cuda_12, cuda_13, packages }
 }
 
 const LIBRARIES: [Wanted; 13] = [
-    wanted("NVRTC", "nvrtc", "12", "13"),
-    wanted("nvJitLink", "nvJitLink", "12", "13"),
-    wanted("CUDA runtime", "cudart", "12", "13"),
-    wanted("cuBLAS", "cublas", "12", "13"),
-    wanted("cuBLASLt", "cublasLt", "12", "13"),
-    wanted("cuRAND", "curand", "10", "10"),
-    wanted("cuFFT", "cufft", "11", "12"),
-    wanted("cuSPARSE", "cusparse", "12", "12"),
-    wanted("cuSOLVER", "cusolver", "11", "12"),
-    wanted("cuDNN", "cudnn", "9", "9"),
-    wanted("NCCL", "nccl", "2", "2"),
-    wanted("cuFile", "cufile", "0", "0"),
-    wanted("CUPTI", "cupti", "12", "13"),
+    wanted("NVRTC", "nvrtc", "12", "13", ["nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc"]),
+    wanted("nvJitLink", "nvJitLink", "12", "13", ["nvidia-nvjitlink-cu12", "nvidia-nvjitlink"]),
+    wanted("CUDA runtime", "cudart", "12", "13", ["nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime"]),
+    wanted("cuBLAS", "cublas", "12", "13", ["nvidia-cublas-cu12", "nvidia-cublas"]),
+    wanted("cuBLASLt", "cublasLt", "12", "13", ["nvidia-cublas-cu12", "nvidia-cublas"]),
+    wanted("cuRAND", "curand", "10", "10", ["nvidia-curand-cu12", "nvidia-curand"]),
+    wanted("cuFFT", "cufft", "11", "12", ["nvidia-cufft-cu12", "nvidia-cufft"]),
+    wanted("cuSPARSE", "cusparse", "12", "12", ["nvidia-cusparse-cu12", "nvidia-cusparse"]),
+    wanted("cuSOLVER", "cusolver", "11", "12", ["nvidia-cusolver-cu12", "nvidia-cusolver"]),
+    wanted("cuDNN", "cudnn", "9", "9", ["nvidia-cudnn-cu12", "nvidia-cudnn-cu13"]),
+    wanted("NCCL", "nccl", "2", "2", ["nvidia-nccl-cu12", "nvidia-nccl-cu13"]),
+    wanted("cuFile", "cufile", "0", "0", ["nvidia-cufile-cu12", "nvidia-cufile"]),
+    wanted("CUPTI", "cupti", "12", "13", ["nvidia-cuda-cupti-cu12", "nvidia-cuda-cupti"]),
 ];
 
 fn find_one(wanted: &Wanted, driver_major: u32, loader: &Loader, places: &[Place]) -> Option<Library> {
@@ -237,6 +243,25 @@ mod tests {
             names,
             ["libcublas.so", "libcublas.so.13", "libnvrtc-builtins.so.12.0", "libnvrtc.so", "libnvrtc.so.12"]
         );
+    }
+
+    /// cudarc asks for `libnccl.so`, `.so.12`, `.so.11` and so on, and these two are none of them.
+    #[test]
+    fn nccl_and_cufile_get_the_names_that_cudarc_asks_for() {
+        let site = tempfile::tempdir().unwrap();
+        let folder = site.path().join("lib");
+        fs::create_dir_all(&folder).unwrap();
+        for (stem, file) in [("nccl", "libnccl.so.2"), ("cufile", "libcufile.so.0")] {
+            fs::write(folder.join(file), "").unwrap();
+            assert!(!cudarc::get_lib_name_candidates(stem).iter().any(|name| name == file));
+        }
+        let places = [Place { folder: folder.clone(), found_by: FoundBy::Toolkit, site: None }];
+        let found = find_in(&places, 12);
+        assert_eq!(found.iter().map(|library| library.name).collect::<Vec<_>>(), ["NCCL", "cuFile"]);
+        let links = links(&found);
+        for (link, target) in [("libnccl.so", "libnccl.so.2"), ("libcufile.so", "libcufile.so.0")] {
+            assert!(links.contains(&(link.to_owned(), folder.join(target))), "{links:?}");
+        }
     }
 
     #[test]
