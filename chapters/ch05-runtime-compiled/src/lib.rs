@@ -872,8 +872,11 @@ fn against_cuda(cell: &mut Cell, library: &lab::peers::Library, table: &mut Tabl
         let found = stream.clone_dtoh(&c.slice(n - part.len()..))?;
         ensure!(found == cpu::sum(&part, &part), "the sum is wrong");
         cell.measured(name, pairs.map(|pairs| pairs.speed), "");
-        rates = pairs
-            .map(|pairs| [pairs.ours, pairs.theirs].map(|time| time.gigabytes_per_second(bytes)));
+        if floats == 1 {
+            // The table compares one source, that of the Python programs too.
+            let rate = |time: Timing| time.gigabytes_per_second(bytes);
+            rates = pairs.map(|pairs| [pairs.ours, pairs.theirs].map(rate));
+        }
     }
 
     let target = target(&context)?;
