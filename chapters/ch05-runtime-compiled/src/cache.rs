@@ -45,8 +45,8 @@ impl Cache {
     /// The image of a source, from the folder if it is there.
     ///
     /// # Errors
-    /// As [`nvrtc::compile`]. A folder that cannot be written is no error: the next start compiles again, and a line on
-    /// standard error says so.
+    /// As [`nvrtc::compile`]. A folder that cannot be written is no error: the next start compiles
+    /// again, and a line on standard error says so.
     pub fn get(&self, source: &Source<'_>, target: Target) -> Result<(Image, From)> {
         let path = self.folder.join(key(source, target, nvrtc::version()?));
         if let Some(image) = fs::read(&path).ok().and_then(|bytes| decode(&bytes)) {
