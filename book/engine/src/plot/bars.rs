@@ -70,6 +70,18 @@ pub(super) fn row_label(x: &Abscissa) -> String {
     }
 }
 
+/// Where a text stands beside a line: towards the middle if there is room for it, else on the other side, and at the edge
+/// itself where neither has any.
+fn beside(line: f64, text: f64, width: f64) -> (HPos, f64) {
+    const GAP: f64 = 4.0;
+    let (fits_left, fits_right) = (line - GAP - text >= 0.0, line + GAP + text <= width);
+    match (line > width / 2.0, fits_left, fits_right) {
+        (true, true, _) | (false, true, false) => (HPos::Right, line - GAP),
+        (false, _, true) | (true, false, true) => (HPos::Left, line + GAP),
+        (_, false, false) => (HPos::Left, (width - text).max(0.0)),
+    }
+}
+
 struct Plan<'a> {
     input: &'a FigureInput<'a>,
     layout: &'a Layout,
@@ -146,9 +158,9 @@ impl Plan<'_> {
             let from = tenths(layout.font * (0.3 + 1.4 * number_of as f64));
             root.draw(&PathElement::new(vec![(at, from), (at, vertical.end)], dash))?;
             let text = limit_text(line);
-            let to_the_left = f64::from(at) / PER_UNIT > layout.width / 2.0;
             let (hpos, x) =
-                if to_the_left { (HPos::Right, at - tenths(4.0)) } else { (HPos::Left, at + tenths(4.0)) };
+                beside(f64::from(at) / PER_UNIT, text_width(&text, layout.font * 0.92), layout.width);
+            let x = tenths(x);
             let style = text_style(layout, 0.92, &limit_ink).pos(Pos::new(hpos, VPos::Top));
             root.draw(&Text::new(text, (x, from), style))?;
         }
@@ -208,5 +220,29 @@ impl Plan<'_> {
         let style = text_style(layout, 1.0, &title).pos(Pos::new(HPos::Center, VPos::Bottom));
         root.draw(&Text::new(axis_title(&figure.y), below, style))?;
         root.present()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_beside_a_line_stays_in_the_picture() {
+        let at = |line: f64, text: f64| {
+            let (side, x) = beside(line, text, 360.0);
+            let start = if matches!(side, HPos::Right) { x - text } else { x };
+            (start, start + text)
+        };
+        assert_eq!(at(100.0, 50.0), (104.0, 154.0), "to the right of a line on the left");
+        assert_eq!(at(300.0, 50.0), (246.0, 296.0), "to the left of a line on the right");
+        assert_eq!(at(150.0, 230.0), (130.0, 360.0), "at the edge, where neither side has room");
+        assert_eq!(at(170.0, 350.0), (10.0, 360.0));
+        for (line, text) in
+            (0..36).flat_map(|line| (1..36).map(move |text| (10.0 * f64::from(line), 10.0 * f64::from(text))))
+        {
+            let (start, end) = at(line, text);
+            assert!(start >= 0.0 && end <= 360.0, "{line} {text}: {start} to {end}");
+        }
     }
 }
